@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use session::machines::SelectedMachines;
 use studies::byteword::{self, MODES, Mode, StudySettings};
 use studies::network::NetworkStudySettings;
+use studies::network::linux::LinuxStudySettings;
 use studies::numa::{self, NumaBenchmark, NumaStudySettings};
 use studies::rdb::RdbStudySettings;
 use studies::smp::SmpStudySettings;
@@ -491,11 +492,22 @@ pub struct NetworkStudyOptions {
     /// The packets of each simulated run.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..))]
     packets: u32,
+    /// Leave out the transfers over Linux on a whole system, which need an emulator and a kernel's build (./setup system).
+    #[arg(long)]
+    no_linux: bool,
+    /// A folder with the sources of Linux, which are downloaded otherwise.
+    #[arg(long, value_name = "DIR", conflicts_with = "no_linux")]
+    sources: Option<PathBuf>,
+    /// The sysroot with the C library for Alpha.
+    #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
+    sysroot: PathBuf,
 }
 
 impl NetworkStudyOptions {
     /// The settings.
     pub fn settings(&self) -> NetworkStudySettings {
-        NetworkStudySettings { packets: self.packets }
+        let linux =
+            LinuxStudySettings { build: builds(self.sources.as_ref()), sysroot: self.sysroot.clone() };
+        NetworkStudySettings { packets: self.packets, linux: (!self.no_linux).then_some(linux) }
     }
 }

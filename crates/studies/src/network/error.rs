@@ -2,6 +2,8 @@
 
 use adapter::{DescriptionError, TrafficError};
 
+use super::linux::LinuxStudyError;
+
 /// Why the study came to no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -11,4 +13,7 @@ pub enum Error {
     /// A run has no result.
     #[error(transparent)]
     Traffic(#[from] TrafficError),
+    /// The transfers over Linux were interrupted.
+    #[error(transparent)]
+    Linux(#[from] LinuxStudyError),
 }

@@ -4,6 +4,7 @@
 mod break_even;
 mod error;
 mod figure_7;
+pub mod linux;
 mod measure;
 mod page;
 mod print;
@@ -14,13 +15,16 @@ use table::Table;
 use break_even::BreakEven;
 pub use error::Error;
 use figure_7::{DipPoint, Figure7, Table3};
+use linux::{LinuxStudySettings, LinuxTransfer};
 use measure::{Delivered, FeatureEffect, LoadPoint, PacketLatency};
 
 /// The extent of the simulation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct NetworkStudySettings {
     /// The packets of each run.
     pub packets: u32,
+    /// The part with a kernel; None leaves it out.
+    pub linux: Option<LinuxStudySettings>,
 }
 
 /// Everything that was found.
@@ -34,6 +38,8 @@ pub struct NetworkStudy {
     break_even: Vec<BreakEven>,
     features: Vec<FeatureEffect>,
     latencies: Vec<PacketLatency>,
+    /// Transfers over Linux; none if that is left out.
+    linux: Vec<LinuxTransfer>,
     provenance: Vec<(String, String)>,
 }
 
@@ -52,27 +58,76 @@ pub fn network(settings: &NetworkStudySettings, progress: &dyn Fn(&str)) -> Resu
     progress("each feature alone");
     let features = measure::features(packets)?;
     let latencies = measure::latencies()?;
-    let provenance = vec![
+    let mut provenance = vec![
         ("Command".into(), format!("pathlength study network --packets {packets}")),
         ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
         ("Adapters".into(), adapter::names()),
     ];
-    Ok(NetworkStudy { delivered, figure_7, dip, table_3, load, break_even, features, latencies, provenance })
+    let linux = match &settings.linux {
+        Some(settings) => linux_or_reason(settings, progress, &mut provenance)?,
+        None => {
+            provenance.push(("Left out".into(), "Linux beside it (--no-linux)".into()));
+            Vec::new()
+        }
+    };
+    Ok(NetworkStudy {
+        delivered,
+        figure_7,
+        dip,
+        table_3,
+        load,
+        break_even,
+        features,
+        latencies,
+        linux,
+        provenance,
+    })
+}
+
+/// The transfers over Linux. What prevents them leaves only them out, and is named among how the results were made.
+fn linux_or_reason(
+    settings: &LinuxStudySettings,
+    progress: &dyn Fn(&str),
+    provenance: &mut Vec<(String, String)>,
+) -> Result<Vec<LinuxTransfer>, Error> {
+    let mut failures = Vec::new();
+    let transfers = match linux::transfers(settings, progress, &mut failures) {
+        Ok(transfers) => {
+            provenance.push(("Linux".into(), linux::PROVENANCE.into()));
+            transfers
+        }
+        Err(error) if error.is_interruption() => return Err(error.into()),
+        Err(error) => {
+            failures.push(error);
+            Vec::new()
+        }
+    };
+    for failure in failures {
+        let reason = format!("Linux beside it: {failure}");
+        progress(&format!("left out: {reason}"));
+        provenance.push(("Left out".into(), reason));
+    }
+    Ok(transfers)
 }
 
 impl NetworkStudy {
     /// The tables that matter most.
     pub fn summary(&self) -> Vec<Table> {
-        vec![
+        let mut summary = vec![
             tables::delivered(&self.delivered),
             tables::table_3(&self.table_3),
             tables::features(&self.features),
-        ]
+        ];
+        summary.extend(self.linux.first().map(|_| linux::ladder(&self.linux)));
+        let left_out = self.provenance.iter().filter(|(what, _)| what == "Left out");
+        let notes = left_out.map(|(_, reason)| format!("Left out: {reason}."));
+        summary.last_mut().expect("several tables").notes.extend(notes);
+        summary
     }
 
     /// Every table.
     pub fn tables(&self) -> Vec<Table> {
-        vec![
+        let mut tables = vec![
             tables::delivered(&self.delivered),
             tables::figure_7(&self.figure_7),
             tables::dip(&self.dip),
@@ -83,6 +138,22 @@ impl NetworkStudy {
             tables::features(&self.features),
             tables::latencies(&self.latencies),
             print::errors(),
+        ];
+        tables.extend(self.linux_tables());
+        tables
+    }
+
+    /// The tables of Linux, if it is not left out.
+    fn linux_tables(&self) -> Vec<Table> {
+        let linux = &self.linux;
+        if linux.is_empty() {
+            return Vec::new();
+        }
+        vec![
+            linux::ladder(linux),
+            linux::components(linux),
+            linux::functions(linux),
+            linux::structures(linux),
         ]
     }
 
