@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "network.h"
+
 /* Instructions that do nothing, by which the recorder finds the program's beginning and end. */
 #define BEGIN __asm__ volatile("lda $31,0x504c($31)" ::: "memory")
 #define END __asm__ volatile("lda $31,0x504d($31)" ::: "memory")
@@ -30,13 +32,14 @@ enum { WORDS = 4096, COMMANDS = 64, PATH = 4096 };
 enum { PASSED = 1 << 18 };
 struct command { char *program, *arguments[WORDS + 1]; int count; };
 static struct command commands[COMMANDS];
-static char *folder, *disk, *input = "/dev/null", *environment[WORDS + 1], *outputs[WORDS], *awaited[WORDS], *awaited_text[WORDS];
+static char *folder, *disk, *input = "/dev/null", *network, *offloads, *environment[WORDS + 1], *outputs[WORDS], *awaited[WORDS], *awaited_text[WORDS];
 static int command_count, environment_count, output_count, awaited_count, user;
 static int to_host;
 
-static void die(const char *what) {
+void die(const char *what) {
     printf("init: %s: %s\n", what, strerror(errno));
     fflush(stdout);
+    tcdrain(1);
     sync();
     reboot(RB_POWER_OFF);
     for (;;) pause();
@@ -67,6 +70,8 @@ static void read_job(void) {
         else if (*word == 'k') disk = value;
         else if (*word == 'i') input = value;
         else if (*word == 'u') user = atoi(value);
+        else if (*word == 'n') network = value;
+        else if (*word == 'f') offloads = value;
         else if (*word == 'w' && awaited_count < WORDS) awaited[awaited_count++] = value;
         else if (*word == 'x' && awaited_count) awaited_text[awaited_count - 1] = value;
         else if (*word == 'e' && environment_count < WORDS) environment[environment_count++] = value;
@@ -198,6 +203,7 @@ static pid_t start(int number) {
     pid_t child = fork();
     if (child < 0) die("fork");
     if (child) return child;
+    if (!is_program) enter_peer_namespace();
     struct command *command = &commands[number];
     int output = open(is_program ? "/.stdout" : "/.stderr", O_WRONLY | O_CREAT | O_APPEND, 0666);
     int errors = open("/.stderr", O_WRONLY | O_CREAT | O_APPEND, 0666), in = open(is_program ? input : "/dev/null", O_RDONLY);
@@ -268,6 +274,7 @@ int main(void) {
     prepare();
     read_job();
     mount_disk();
+    if (network) prepare_network(network, offloads);
     int line = serial_line();
     /* A signal that is blocked is not lost between looking and waiting. */
     sigset_t ends;
