@@ -16,6 +16,7 @@ use system::network::{GuestNetwork, NetworkCard, NetworkOffloads};
 use system::prepared::{GuestSetup, PreparedGuest};
 use workloads::build::{Build, BuildFolders, build};
 use workloads::toolchain::BYTE_WORD;
+use workloads::toolchain::USUAL;
 use workloads::workload::{BuildTarget, Recipe, Source, Workload};
 
 use engine::Plan;
@@ -54,6 +55,7 @@ const TRANSFER: Workload = Workload {
     program: "transfer",
     unit: "main",
     gauges: &[],
+    toolchains: USUAL,
 };
 
 /// How the transfers were counted.
