@@ -120,7 +120,7 @@ fn guest_networks_are_repeated_exactly() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("transfer");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/transfer.c");
-    compile(&source, &["-std=gnu11", "-O2", "-static"], &program);
+    compile(&source, &["-std=gnu11", "-O2", "-static", "-Wl,--no-relax"], &program);
     let command = |words: &[&str]| {
         let parts = ["100000", "1000000"];
         let arguments = ["transfer"].iter().chain(words).chain(&parts).map(Into::into).collect();
