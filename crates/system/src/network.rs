@@ -35,10 +35,11 @@ impl NetworkCard {
         matches!(self, NetworkCard::E1000 | NetworkCard::Veth)
     }
 
-    /// QEMU's name of the device; None if the machine has no card.
+    /// QEMU's name of the device, with its properties; None if the machine has no card.
     fn device(self) -> Option<&'static str> {
         match self {
-            NetworkCard::Virtio => Some("virtio-net-pci"),
+            // By default it sends from a task of the emulator's main loop, when the host comes to it: a repetition waits for ever.
+            NetworkCard::Virtio => Some("virtio-net-pci,tx=timer"),
             NetworkCard::Veth => None,
             card => Some(card.name()),
         }
@@ -157,7 +158,7 @@ mod tests {
         };
         assert_eq!(arguments("veth", true), "");
         let recorded = arguments("virtio", true);
-        assert!(recorded.contains("-device virtio-net-pci,netdev=port1,romfile= "), "{recorded}");
+        assert!(recorded.contains("-device virtio-net-pci,tx=timer,netdev=port1,romfile= "), "{recorded}");
         assert!(recorded.ends_with("-object filter-replay,id=replay1,netdev=port1"), "{recorded}");
         assert!(!arguments("tulip", false).contains("replay"));
     }
