@@ -11,9 +11,10 @@ use crate::profile::Profile;
 use table::{Kind, Table};
 
 /// The rules that come with Pathlength, by name.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 3] = [
     ("sqlite", include_str!("../../../data/components/sqlite.toml")),
     ("postgresql", include_str!("../../../data/components/postgresql.toml")),
+    ("linux", include_str!("../../../data/components/linux.toml")),
 ];
 
 /// Rules by which functions belong to components.
@@ -246,6 +247,32 @@ mod tests {
         assert_eq!(of("bank", "main"), "bank");
         // A part of a function belongs where the function does.
         assert_eq!(of("bank", "sqlite3WalUndo.part.0"), "write-ahead log");
+    }
+
+    #[test]
+    fn functions_of_a_kernel_have_components() {
+        let rules = Components::find(Path::new("linux")).unwrap();
+        let of = |image, name| rules.of(&function(image, name), None).to_owned();
+        for (name, component) in [
+            ("__copy_user", "copy"),
+            ("csum_and_copy_from_user", "copy with checksum"),
+            ("do_csum", "checksum"),
+            ("skb_segment", "segmentation"),
+            ("tcp_gso_segment", "segmentation"),
+            ("tulip_start_xmit", "driver"),
+            ("e1000_clean_rx_irq", "driver"),
+            ("tcp_sendmsg_locked", "TCP"),
+            ("ip_queue_xmit", "IP"),
+            ("__alloc_skb", "socket buffers"),
+            ("kmem_cache_alloc", "memory management"),
+            ("try_to_wake_up", "scheduler"),
+            ("do_entInt", "interrupts and timers"),
+            ("entSys", "system calls"),
+            ("start_kernel", "vmlinux"),
+        ] {
+            assert_eq!(of("vmlinux", name), component, "{name}");
+        }
+        assert_eq!(of("transfer", "memcpy"), "transfer");
     }
 
     #[test]

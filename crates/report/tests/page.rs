@@ -68,7 +68,11 @@ fn markup(page: &str) -> String {
 fn nothing_is_fetched() {
     let markup = markup(&page());
     assert!(markup.contains("default-src 'none'"));
-    for attribute in ["src=", "srcset=", "<link", "<img", "<iframe", "<object", "@import", "url("] {
+    // Pictures are in the page.
+    let sources: Vec<_> = markup.split("src=").skip(1).collect();
+    assert!(sources.iter().all(|source| source.starts_with("\"data:image/png;base64,")), "{sources:?}");
+    assert_eq!((sources.len(), markup.matches("<img").count()), (1, 1));
+    for attribute in ["srcset=", "<link", "<iframe", "<object", "@import", "url("] {
         assert!(!markup.contains(attribute), "{attribute}");
     }
     let targets: Vec<_> = markup.split("href=\"").skip(1).collect();

@@ -1,6 +1,6 @@
 /* The first process of the guest: prepares the system, starts programs in the background and one that it waits for, passes on
- * what that writes, and leaves its status, output and files on a disk for the host. The job is the file /.job, as crates/system/src/job.rs writes it: strings that end with a zero byte,
- * each after a letter for its kind. */
+ * what that writes, and leaves its status, output and files on a disk for the host. The job is the file /.job, as
+ * crates/system/src/job.rs writes it: strings that end with a zero byte, each after a letter for its kind. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <dirent.h>
@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "network.h"
+
 /* Instructions that do nothing, by which the recorder finds the program's beginning and end. */
 #define BEGIN __asm__ volatile("lda $31,0x504c($31)" ::: "memory")
 #define END __asm__ volatile("lda $31,0x504d($31)" ::: "memory")
@@ -30,16 +32,22 @@ enum { WORDS = 4096, COMMANDS = 64, PATH = 4096 };
 enum { PASSED = 1 << 18 };
 struct command { char *program, *arguments[WORDS + 1]; int count; };
 static struct command commands[COMMANDS];
-static char *folder, *disk, *input = "/dev/null", *environment[WORDS + 1], *outputs[WORDS], *awaited[WORDS], *awaited_text[WORDS];
+static pid_t background[COMMANDS];
+static char *folder, *disk, *input = "/dev/null", *network, *offloads, *environment[WORDS + 1], *outputs[WORDS], *awaited[WORDS], *awaited_text[WORDS];
 static int command_count, environment_count, output_count, awaited_count, user;
 static int to_host;
 
-static void die(const char *what) {
-    printf("init: %s: %s\n", what, strerror(errno));
+static void power_off(void) {
     fflush(stdout);
+    tcdrain(1);
     sync();
     reboot(RB_POWER_OFF);
     for (;;) pause();
+}
+
+void die(const char *what) {
+    printf("init: %s: %s\n", what, strerror(errno));
+    power_off();
 }
 
 static char *contents(const char *path, size_t *length) {
@@ -67,6 +75,8 @@ static void read_job(void) {
         else if (*word == 'k') disk = value;
         else if (*word == 'i') input = value;
         else if (*word == 'u') user = atoi(value);
+        else if (*word == 'n') network = value;
+        else if (*word == 'f') offloads = value;
         else if (*word == 'w' && awaited_count < WORDS) awaited[awaited_count++] = value;
         else if (*word == 'x' && awaited_count) awaited_text[awaited_count - 1] = value;
         else if (*word == 'e' && environment_count < WORDS) environment[environment_count++] = value;
@@ -198,6 +208,7 @@ static pid_t start(int number) {
     pid_t child = fork();
     if (child < 0) die("fork");
     if (child) return child;
+    if (!is_program) enter_peer_namespace();
     struct command *command = &commands[number];
     int output = open(is_program ? "/.stdout" : "/.stderr", O_WRONLY | O_CREAT | O_APPEND, 0666);
     int errors = open("/.stderr", O_WRONLY | O_CREAT | O_APPEND, 0666), in = open(is_program ? input : "/dev/null", O_RDONLY);
@@ -226,6 +237,18 @@ static int has_text(const char *path, const char *text) {
     return length > 0 && memmem(part, length, text, strlen(text));
 }
 
+/* Ends the guest if a program in the background has failed; what programs wrote is the reason. */
+static void check_background(void) {
+    int status, number = 0;
+    pid_t ended = waitpid(-1, &status, WNOHANG);
+    while (number + 1 < command_count && background[number] != ended) number++;
+    if (ended <= 0 || !status || number + 1 == command_count) return;
+    size_t length;
+    printf("%sinit: %s in the background ended with %s %d\n", contents("/.stderr", &length), commands[number].program,
+           WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    power_off();
+}
+
 /* Waits until the files are there that programs in the background make. */
 static void await_files(void) {
     for (int i = 0, pauses = 0; i < awaited_count; pauses++) {
@@ -233,6 +256,7 @@ static void await_files(void) {
             i++;
             continue;
         }
+        check_background();
         errno = ETIMEDOUT;
         if (pauses == 2400) die(awaited[i]);
         usleep(50000);
@@ -268,6 +292,7 @@ int main(void) {
     prepare();
     read_job();
     mount_disk();
+    if (network) prepare_network(network, offloads);
     int line = serial_line();
     /* A signal that is blocked is not lost between looking and waiting. */
     sigset_t ends;
@@ -275,7 +300,7 @@ int main(void) {
     sigaddset(&ends, SIGCHLD);
     sigprocmask(SIG_BLOCK, &ends, NULL);
     if (!command_count) die("/.job");
-    for (int number = 0; number + 1 < command_count; number++) start(number);
+    for (int number = 0; number + 1 < command_count; number++) background[number] = start(number);
     await_files();
     await_tick();
     int status = await_program(start(command_count - 1), line);
@@ -291,7 +316,5 @@ int main(void) {
     for (int i = 0; i < output_count; i++) put_file(outputs[i]);
     put("PLRESULT", 8);
     if (fsync(to_host)) die("/dev/vda");
-    sync();
-    reboot(RB_POWER_OFF);
-    for (;;) pause();
+    power_off();
 }

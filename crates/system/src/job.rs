@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use crate::cpio::Archive;
+use crate::network::GuestNetwork;
 
 /// A file of the host, and its path in the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +97,9 @@ mod word {
     pub const VARIABLE: u8 = b'e';
     pub const OUTPUT: u8 = b'o';
     pub const TIME: u8 = b't';
+    /// The kind of network interfaces, and what they do.
+    pub const NETWORK: u8 = b'n';
+    pub const OFFLOADS: u8 = b'f';
 }
 
 impl GuestJob {
@@ -110,7 +114,7 @@ impl GuestJob {
     }
 
     /// The guest's first file system: the first process, the job, and all files.
-    pub fn file_system(&self, init: &Path) -> io::Result<Vec<u8>> {
+    pub fn file_system(&self, init: &Path, network: Option<GuestNetwork>) -> io::Result<Vec<u8>> {
         let at = |path: &Path| {
             let path = path.to_path_buf();
             move |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
@@ -123,7 +127,7 @@ impl GuestJob {
         archive.folder(&self.folder);
         self.disk.iter().for_each(|disk| archive.folder(disk));
         archive.host(init, Path::new("init")).map_err(at(init))?;
-        archive.file(Path::new(".job"), 0o600, &self.encode())?;
+        archive.file(Path::new(".job"), 0o600, &self.encode(network))?;
         if !self.files.iter().any(|file| file.guest == Path::new(USERS)) {
             archive.file(Path::new(USERS), 0o644, self.users().as_bytes())?;
         }
@@ -142,7 +146,7 @@ impl GuestJob {
         format!("root:x:0:0::/root:/bin/sh\n{own}")
     }
 
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self, network: Option<GuestNetwork>) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut put = |kind: u8, text: &OsStr| {
             bytes.push(kind);
@@ -164,6 +168,10 @@ impl GuestJob {
         self.disk.iter().for_each(|path| put(word::DISK, path.as_ref()));
         self.environment.iter().for_each(|variable| put(word::VARIABLE, variable));
         self.outputs.iter().for_each(|output| put(word::OUTPUT, output.guest.as_ref()));
+        if let Some(network) = network {
+            put(word::NETWORK, network.kind().as_ref());
+            network.offloads.iter().for_each(|level| put(word::OFFLOADS, level.name().as_ref()));
+        }
         bytes
     }
 }

@@ -14,11 +14,15 @@ use workloads::toolchain::{BYTE_WORD, Toolchain};
 const CONFIGURATION: &str = include_str!("kernel.config");
 /// The additional configuration of a kernel for several processors.
 const SEVERAL_PROCESSORS: &str = "\n# Several processors.\nCONFIG_SMP=y\nCONFIG_NR_CPUS=4\n";
+/// The additional configuration of a kernel with a network.
+const NETWORK_CONFIGURATION: &str = include_str!("network.config");
 /// The guest's machine in the configuration, and what stands for it where the compiler's instruction set is given.
 const OWN_MACHINE: &str = "CONFIG_ALPHA_DP264=y\n# CONFIG_ALPHA_GENERIC is not set\nCONFIG_ALPHA_EV67=y\n";
 const ANY_MACHINE: &str = "CONFIG_ALPHA_GENERIC=y\n";
 const OFFSETS: &str = include_str!("offsets.c");
 const INIT: &str = include_str!("init.c");
+const INIT_NETWORK: [(&str, &str); 2] =
+    [("network.c", include_str!("network.c")), ("network.h", include_str!("network.h"))];
 
 /// The name of the build in progress messages.
 const NAME: &str = "kernel";
@@ -45,13 +49,13 @@ type BuildSteps = [(&'static str, &'static str, &'static str)];
 
 /// How the kernel is built. `{flags}` stands for the compiler's switches.
 const KERNEL_STEPS: &BuildSteps = &[
-    // Most of the archive are other architectures and documents.
+    // Most of the archive are other architectures, documents, and drivers of cards that the machine does not have.
     (
         "unpacking",
         "the kernel's sources",
         "rm -rf source && mkdir source && tar xf linux_*.tar.* -C source --strip-components=1 --exclude='*.rst' --exclude='*.yaml' \
          --exclude='*.dts' --exclude='*.dtsi' --exclude='*/tools/testing/*' --exclude='*/arch/[b-z]*/*.[chS]' \
-         --exclude='*/drivers/gpu/*.[ch]' --exclude='*/drivers/net/*/*.[ch]' && \
+         --exclude='*/drivers/gpu/*.[ch]' --exclude='*/drivers/net/[!e]*/*.[ch]' --exclude='*/drivers/net/ethernet/[!di]*/*.[ch]' && \
          cp offsets.c source/arch/alpha/kernel/recorder-offsets.c",
     ),
     (
@@ -83,7 +87,7 @@ const KERNEL_STEPS: &BuildSteps = &[
 const INIT_STEPS: &BuildSteps = &[(
     "compiling",
     "the guest's first process",
-    "alpha-linux-gnu-gcc -O2 -static -Wl,--no-relax -mcpu=ev67 -s -Wall -Wextra -o init init.c",
+    "alpha-linux-gnu-gcc -O2 -static -Wl,--no-relax -mcpu=ev67 -s -Wall -Wextra -o init init.c network.c",
 )];
 
 /// Which kernel is built.
@@ -91,16 +95,19 @@ const INIT_STEPS: &BuildSteps = &[(
 pub struct KernelConfiguration {
     /// Whether it can use several processors.
     pub has_several_processors: bool,
+    /// Whether it has network interfaces and their namespaces. Another kernel counts otherwise, so that those who need none have none.
+    pub has_network: bool,
     /// The compiler's instruction set; by default that of the machine, an EV67.
     pub toolchain: Option<&'static Toolchain>,
 }
 
 impl KernelConfiguration {
     fn text(self) -> String {
-        let more = if self.has_several_processors { SEVERAL_PROCESSORS } else { "" };
+        let several = if self.has_several_processors { SEVERAL_PROCESSORS } else { "" };
+        let network = if self.has_network { NETWORK_CONFIGURATION } else { "" };
         // What is written for an EV67 in assembler does not fit another compiler's instruction set.
         let machine = if self.toolchain.is_some() { ANY_MACHINE } else { OWN_MACHINE };
-        format!("{}{more}", CONFIGURATION.replace(OWN_MACHINE, machine))
+        format!("{}{several}{network}", CONFIGURATION.replace(OWN_MACHINE, machine))
     }
 
     fn flags(self) -> String {
@@ -153,7 +160,7 @@ pub fn build(
                 _ => Ok(()),
             }
         })?;
-    let sources = [("init.c", INIT)];
+    let sources = [&[("init.c", INIT)][..], &INIT_NETWORK].concat();
     let made_from = hash(&[&compiler], &sources, INIT_STEPS);
     let init = job.find_or_make(&format!("init-{made_from}"), &sources, INIT_STEPS, "", |_| Ok(()))?;
     progress(BuildProgress::Done { build: NAME });

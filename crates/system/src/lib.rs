@@ -7,6 +7,7 @@ mod cpio;
 pub mod job;
 pub mod kernel;
 pub mod machine;
+pub mod network;
 mod palcode;
 pub mod prepared;
 pub mod stream;

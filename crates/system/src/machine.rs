@@ -16,6 +16,7 @@ use session::scratch::temporary_folder;
 use crate::Error;
 use crate::job::{GuestJob, GuestResult};
 use crate::kernel::GuestKernel;
+use crate::network::GuestNetwork;
 use crate::palcode::Palcode;
 use crate::stream::StreamError;
 
@@ -49,6 +50,8 @@ pub struct GuestHardware {
     pub processors: u32,
     /// Bytes of its disk; 0 if there is none.
     pub disk: u64,
+    /// Its network, for which the kernel must have been built.
+    pub network: Option<GuestNetwork>,
 }
 
 /// Where a program writes.
@@ -104,7 +107,7 @@ impl VirtualMachine {
         let memory = hardware.memory;
         let palcode = Palcode::find()?;
         let folder = temporary_folder("system").map_err(Error::Files)?;
-        let files = job.file_system(&kernel.init).map_err(Error::Files)?;
+        let files = job.file_system(&kernel.init, hardware.network).map_err(Error::Files)?;
         if files.len() as u64 > memory / 2 {
             return Err(Error::TooLarge { files: files.len() as u64, memory });
         }
@@ -269,7 +272,7 @@ impl VirtualMachine {
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(errors.try_clone().map_err(Error::Files)?);
         let mut child = command.spawn().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::NoEmulator { tool: EMULATOR, package: PACKAGE },
+            io::ErrorKind::NotFound => not_installed(),
             _ => Error::Files(error),
         })?;
         drop(inherited);
@@ -292,6 +295,9 @@ impl VirtualMachine {
         let megabytes = format!("{}M", self.hardware.memory >> 20);
         command.args(["-smp", &self.hardware.processors.to_string()]);
         command.args(["-M", "clipper", "-cpu", "ev67", "-m", &megabytes, "-nodefaults", "-no-reboot"]);
+        if let Some(network) = self.hardware.network {
+            command.args(network.arguments(determinism != Determinism::None));
+        }
         command.args(["-vga", "none", "-net", "none", "-display", "none", "-monitor", "none"]);
         command.arg("-serial").arg(format!("file:{}", self.path("console").display()));
         command.arg("-kernel").arg(&self.kernel.image);
@@ -396,6 +402,11 @@ fn last_lines(text: &str) -> String {
     lines[lines.len().saturating_sub(CONSOLE_LINES)..].join("\n")
 }
 
+/// The error of an emulator that is not there.
+pub fn not_installed() -> Error {
+    Error::NoEmulator { tool: EMULATOR, package: PACKAGE }
+}
+
 /// Whether the emulator is installed.
 pub fn is_installed() -> bool {
     Command::new(EMULATOR)
@@ -409,5 +420,5 @@ pub fn is_installed() -> bool {
 pub(crate) fn emulator_file(name: &str) -> Result<PathBuf, Error> {
     let folders = ["/usr/share/qemu", "/usr/local/share/qemu"];
     let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file());
-    found.ok_or(Error::NoEmulator { tool: EMULATOR, package: PACKAGE })
+    found.ok_or_else(not_installed)
 }

@@ -111,7 +111,7 @@ pub struct CountOptions {
     /// One table with these rows, instead of a summary.
     #[arg(long)]
     pub by: Option<By>,
-    /// The rules by which functions belong to components: sqlite, postgresql, or a file of rules. Without this, those of a database
+    /// The rules by which functions belong to components: sqlite, postgresql, linux, or a file of rules. Without this, those of a database
     /// whose images are in the run.
     #[arg(long, value_name = "NAME|FILE")]
     pub components: Option<InputFile>,

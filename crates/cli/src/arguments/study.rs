@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use session::machines::SelectedMachines;
 use studies::byteword::{self, MODES, Mode, StudySettings};
 use studies::graphics::GraphicsStudySettings;
+use studies::network::linux::LinuxStudySettings;
 use studies::network::{NetworkStudySettings, PathSettings};
 use studies::numa::{self, NumaBenchmark, NumaStudySettings};
 use studies::rdb::RdbStudySettings;
@@ -502,14 +503,26 @@ pub struct NetworkStudyOptions {
     /// Replay a driver's log on DART, too: a file that the network workload writes with DART_LOG=FILE. Can be given several times.
     #[arg(long = "log", value_name = "FILE")]
     logs: Vec<PathBuf>,
+    /// Count transfers over Linux on a whole system, too, which need an emulator and a kernel's build (./setup system).
+    #[arg(long)]
+    linux: bool,
+    /// A folder with the sources of Linux, which are downloaded otherwise.
+    #[arg(long, value_name = "DIR", requires = "linux")]
+    sources: Option<PathBuf>,
 }
 
 impl NetworkStudyOptions {
     /// The settings.
     pub fn settings(&self) -> NetworkStudySettings {
-        let paths =
-            PathSettings { bytes: self.bytes, build: builds(None), sysroot: self.common.sysroot.clone() };
-        NetworkStudySettings { packets: self.packets, logs: self.logs.clone(), paths }
+        let sysroot = &self.common.sysroot;
+        let paths = PathSettings { bytes: self.bytes, build: builds(None), sysroot: sysroot.clone() };
+        let linux = LinuxStudySettings { build: builds(self.sources.as_ref()), sysroot: sysroot.clone() };
+        NetworkStudySettings {
+            packets: self.packets,
+            logs: self.logs.clone(),
+            paths,
+            linux: self.linux.then_some(linux),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use system::job::{AwaitedFile, SharedFile};
+use system::network::GuestNetwork;
 
 use super::{EnvironmentOptions, OutputOptions, PlanOptions, ProgramOptions, TableOptions};
 use crate::ranges;
@@ -91,6 +92,11 @@ pub struct KernelOptions {
     /// The instructions that the kernel is compiled to.
     #[arg(long, value_name = "BUILD", value_enum, default_value = "ev67")]
     pub kernel: KernelInstructions,
+    /// Two network interfaces, connected to each other: eth0 with 10.0.0.1 for the program, eth1 with 10.0.0.2 in another namespace for
+    /// programs in the background. CARD is tulip, e1000, virtio, or veth, a pair without cards; OFFLOADS none, checksum (with
+    /// scatter-gather) or segmentation (both), what its driver begins with otherwise. The kernel is one of its own.
+    #[arg(long, value_name = "CARD[:OFFLOADS]")]
+    pub network: Option<GuestNetwork>,
 }
 
 /// The guest.

@@ -53,6 +53,7 @@ fn build(options: &SystemBuildOptions) -> anyhow::Result<ExitCode> {
 fn build_kernel(options: &KernelOptions) -> anyhow::Result<GuestKernel> {
     let configuration = KernelConfiguration {
         has_several_processors: options.processors > 1,
+        has_network: options.network.is_some(),
         toolchain: match options.kernel {
             KernelInstructions::Ev67 => None,
             KernelInstructions::ByteWord => Some(&workloads::toolchain::BYTE_WORD),
@@ -193,6 +194,7 @@ fn prepare(options: &GuestOptions, program: &ProgramOptions) -> anyhow::Result<P
             memory: options.memory,
             processors: options.kernel.processors,
             disk: options.disk.as_ref().map_or(0, |disk| disk.bytes),
+            network: options.kernel.network,
         },
         disk: options.disk.as_ref().map(|disk| disk.path.clone()),
         sysroot: options.sysroot.clone(),

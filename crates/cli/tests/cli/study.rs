@@ -110,8 +110,8 @@ const DRIVERS_LOG: &str = "pathlength-adapter-log 1\narrive 3 1000\nawait summar
 fn networking_is_studied() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("driver.log"), DRIVERS_LOG).unwrap();
-    let mut command =
-        pathlength(["study", "network", "--packets", "40", "--bytes", "100000", "--log", "driver.log"]);
+    let options = ["--packets", "40", "--bytes", "100000", "--log", "driver.log"];
+    let mut command = pathlength(["study", "network"].into_iter().chain(options));
     command.current_dir(&folder);
     let studied = outcome(command);
     assert_eq!(studied.code(), 0, "{}", studied.stderr);

@@ -70,6 +70,18 @@ fn a_path_that_the_guest_hides_is_refused() {
 }
 
 #[test]
+fn a_network_that_is_none_is_refused() {
+    for (network, problem) in [
+        ("rtl8139", "no card is called 'rtl8139': use tulip, e1000, virtio, veth"),
+        ("e1000:fast", "'fast' says nothing of offloads: use none, checksum, segmentation"),
+        ("tulip:checksum", "tulip has no offloads here"),
+    ] {
+        let (status, _, errors) = system("run", &["--network", network], &[]);
+        assert!(status == Some(2) && errors.contains(problem), "{status:?} {errors}");
+    }
+}
+
+#[test]
 #[ignore = "builds a kernel: make system-check"]
 fn a_program_has_its_files_output_and_status() {
     let folder = tempfile::tempdir().unwrap();

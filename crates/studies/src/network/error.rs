@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use adapter::{DescriptionError, TrafficError};
 
+use super::linux::LinuxStudyError;
+
 /// Why the study came to no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -16,4 +18,7 @@ pub enum Error {
     /// A driver's log cannot be read or replayed.
     #[error("{}: {}", .0.display(), .1)]
     Log(PathBuf, String),
+    /// The transfers over Linux were interrupted.
+    #[error(transparent)]
+    Linux(#[from] LinuxStudyError),
 }

@@ -4,6 +4,7 @@
 mod break_even;
 mod error;
 mod figure_7;
+pub mod linux;
 mod logs;
 mod measure;
 mod memory;
@@ -20,6 +21,7 @@ use crate::StudyReport;
 use break_even::BreakEven;
 pub use error::Error;
 use figure_7::{DipPoint, Figure7, Table3};
+use linux::{LinuxStudySettings, LinuxTransfer};
 use logs::ReplayedLog;
 use measure::{Delivered, FeatureEffect, LoadPoint, PacketLatency};
 use memory::MemoryOperations;
@@ -35,6 +37,8 @@ pub struct NetworkStudySettings {
     pub logs: Vec<PathBuf>,
     /// The counted runs of the stack.
     pub paths: PathSettings,
+    /// The part with a kernel; None leaves it out.
+    pub linux: Option<LinuxStudySettings>,
 }
 
 /// Everything that was found.
@@ -52,6 +56,8 @@ pub struct NetworkStudy {
     features: Vec<FeatureEffect>,
     latencies: Vec<PacketLatency>,
     logs: Vec<ReplayedLog>,
+    /// Transfers over Linux; none if that is left out.
+    linux: Vec<LinuxTransfer>,
     provenance: Vec<(String, String)>,
 }
 
@@ -82,7 +88,7 @@ pub fn network(
     }
     let logs = logs::replay(&settings.logs)?;
     let of_logs: String = settings.logs.iter().map(|log| format!(" --log {}", log.display())).collect();
-    let provenance = vec![
+    let mut provenance = vec![
         (
             "Command".into(),
             format!("pathlength study network --packets {packets} --bytes {}{of_logs}", settings.paths.bytes),
@@ -90,6 +96,13 @@ pub fn network(
         ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
         ("Adapters".into(), adapter::names()),
     ];
+    let linux = match &settings.linux {
+        Some(settings) => linux_or_reason(settings, progress, &mut provenance)?,
+        None => {
+            provenance.push(("Left out".into(), "Linux beside it, without --linux".into()));
+            Vec::new()
+        }
+    };
     Ok(NetworkStudy {
         paths,
         memory,
@@ -102,8 +115,35 @@ pub fn network(
         features,
         latencies,
         logs,
+        linux,
         provenance,
     })
+}
+
+/// The transfers over Linux. What prevents them leaves only them out, and is named among how the results were made.
+fn linux_or_reason(
+    settings: &LinuxStudySettings,
+    progress: &dyn Fn(&str),
+    provenance: &mut Vec<(String, String)>,
+) -> Result<Vec<LinuxTransfer>, Error> {
+    let mut failures = Vec::new();
+    let transfers = match linux::transfers(settings, progress, &mut failures) {
+        Ok(transfers) => {
+            provenance.push(("Linux".into(), linux::PROVENANCE.into()));
+            transfers
+        }
+        Err(error) if error.is_interruption() => return Err(error.into()),
+        Err(error) => {
+            failures.push(error);
+            Vec::new()
+        }
+    };
+    for failure in failures {
+        let reason = format!("Linux beside it: {failure}");
+        progress(&format!("left out: {reason}"));
+        provenance.push(("Left out".into(), reason));
+    }
+    Ok(transfers)
 }
 
 impl NetworkStudy {
@@ -114,14 +154,19 @@ impl NetworkStudy {
 
     /// The tables that matter most.
     fn summary(&self) -> Vec<Table> {
-        let tables = [
+        let mut summary = vec![
             tables::paths_in_sum(&self.paths),
             tables::memory_by_size(&self.memory),
             tables::delivered(&self.delivered),
             tables::table_3(&self.table_3),
             tables::features(&self.features),
         ];
-        tables.into_iter().chain(self.replayed()).collect()
+        summary.extend(self.replayed());
+        summary.extend(self.linux.first().map(|_| linux::ladder(&self.linux)));
+        let left_out = self.provenance.iter().filter(|(what, _)| what == "Left out");
+        let notes = left_out.map(|(_, reason)| format!("Left out: {reason}."));
+        summary.last_mut().expect("several tables").notes.extend(notes);
+        summary
     }
 
     /// The replayed logs, if there are any.
@@ -131,7 +176,7 @@ impl NetworkStudy {
 
     /// Every table.
     fn tables(&self) -> Vec<Table> {
-        let tables = vec![
+        let mut tables = vec![
             tables::paths(&self.paths),
             tables::paths_in_sum(&self.paths),
             tables::memory(&self.memory),
@@ -147,6 +192,22 @@ impl NetworkStudy {
             tables::latencies(&self.latencies),
             print::errors(),
         ];
-        tables.into_iter().chain(self.replayed()).collect()
+        tables.extend(self.replayed());
+        tables.extend(self.linux_tables());
+        tables
+    }
+
+    /// The tables of Linux, if it is not left out.
+    fn linux_tables(&self) -> Vec<Table> {
+        let linux = &self.linux;
+        if linux.is_empty() {
+            return Vec::new();
+        }
+        vec![
+            linux::ladder(linux),
+            linux::components(linux),
+            linux::functions(linux),
+            linux::structures(linux),
+        ]
     }
 }

@@ -4,6 +4,7 @@ use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
 use table::Table;
 
 use super::NetworkStudy;
+use super::linux;
 use super::measure::Delivered;
 use super::{paths, print, tables};
 
@@ -15,7 +16,7 @@ pub(super) fn page(study: &NetworkStudy) -> Result<Page, Error> {
     let chart = report::bars(&bars, "adapter", &columns, Arrangement::Grouped)?
         .titled("sent-chart", "Sent in packets of 8 KB, Mb/s.")
         .captioned(SENT);
-    Ok(Page {
+    let mut page = Page {
         title: "Networking without copies".into(),
         headline: format!(
             "Moving data once, DART of 1997 sends {:.0} Mb/s with {:.0} % of a processor and {:.0} % of the memory's bandwidth; \
@@ -55,7 +56,9 @@ pub(super) fn page(study: &NetworkStudy) -> Result<Page, Error> {
         .chain(study.replayed().map(|table| section("Logs of drivers", LOGS, [table])))
         .collect(),
         provenance: study.provenance.clone(),
-    })
+    };
+    page.sections.extend(linux::section(&study.linux)?);
+    Ok(page)
 }
 
 /// The result of an adapter that sends.

@@ -302,6 +302,7 @@ impl ProgramFolder<'_> {
                 memory: MEMORY,
                 processors: 1,
                 disk: if program.is_on_disk { DISK } else { 0 },
+                network: None,
             },
             disk: program.is_on_disk.then(|| self.work()),
             sysroot: self.settings.sysroot.clone(),

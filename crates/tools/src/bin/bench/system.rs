@@ -53,7 +53,7 @@ pub fn measure(bench: &Bench, record: &mut BenchRecord) -> Result<(), Error> {
     let database = bench.directory().join("system.db");
     std::fs::copy(&bench.loaded, &database)?;
     let setup = GuestSetup {
-        hardware: GuestHardware { memory: 1 << 30, processors: 1, disk: 0 },
+        hardware: GuestHardware { memory: 1 << 30, processors: 1, disk: 0, network: None },
         disk: None,
         sysroot: SYSROOT.into(),
         environment: Vec::new(),
