@@ -28,14 +28,14 @@ pub struct AnnotateRequest {
 struct AnnotatedCosts<'t> {
     trace: &'t Trace,
     /// By image and run-time address.
-    instructions: HashMap<(Option<u32>, u64), ExecutedInstruction>,
+    instructions: HashMap<(Option<u32>, u64), SiteResults>,
     /// The functions that were executed, the most expensive first.
     functions: Vec<ExecutedFunction>,
     total: u64,
 }
 
 /// An instruction that was executed.
-struct ExecutedInstruction {
+struct SiteResults {
     /// One of the blocks that it is in.
     block: BlockId,
     word: u32,
@@ -133,12 +133,12 @@ fn add_values(sum: &mut [Value], more: &[Value]) {
 
 impl<'t> AnnotatedCosts<'t> {
     fn new<R: InstructionResults>(results: &R, trace: &'t Trace, names: &Names) -> AnnotatedCosts<'t> {
-        let mut instructions: HashMap<(Option<u32>, u64), ExecutedInstruction> = HashMap::new();
+        let mut instructions: HashMap<(Option<u32>, u64), SiteResults> = HashMap::new();
         let width = results.columns().len();
         for (id, block) in trace.blocks().iter().enumerate() {
             let rows = results.rows(id as BlockId).into_iter().flatten();
             for ((address, &word), row) in block.addresses().zip(&block.words).zip(rows) {
-                let new = || ExecutedInstruction { block: id as BlockId, word, results: vec![0; width] };
+                let new = || SiteResults { block: id as BlockId, word, results: vec![0; width] };
                 let instruction = instructions.entry((block.image, address)).or_insert_with(new);
                 add(&mut instruction.results, &row);
             }

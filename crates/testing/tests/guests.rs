@@ -34,7 +34,7 @@ const BY_ALPHAS_TABLE: [(&str, &[&str]); 2] = [
 ];
 
 /// The names of the crate `isa` that hold for any instruction set; `CpuModel` is a processor's model.
-const ANY_SET: [&str; 23] = [
+const ANY_SET: [&str; 24] = [
     "ControlCalls",
     "ControlTransfer",
     "CpuModel",
@@ -57,6 +57,7 @@ const ANY_SET: [&str; 23] = [
     "ValueModel",
     "ValuePrediction",
     "by_name",
+    "any_of_elf_machine",
     "of_elf_machine",
 ];
 

@@ -8,6 +8,7 @@ mod groups;
 mod node_tables;
 mod partners;
 mod tables;
+mod transfers;
 
 use std::collections::{BTreeMap, HashMap};
 
