@@ -17,7 +17,7 @@ for mode in ("cached", "scaled"):
     for build, cpu in (("original", "ev5"), ("byte-word", "ev56")):
         subprocess.run([builds["native"], "load", "tpcb.db"], check=True)
         run = ["run", "tpcb.db", "--mode", mode, "--transactions", transactions]
-        mixes[f"{mode} {build}"] = pathlength.count(builds[build], run, unit="tpcb_transaction", window=50, cpu=cpu)
+        mixes[f"{mode} {build}"] = pathlength.count(builds[build], run, unit="tpcb_transaction", batch=50, cpu=cpu)
 table = pathlength.group_shares(mixes)
 chart = charts.shares(table, "group").properties(title="Instruction groups of a transaction (Figure 4)")
 charts.save(chart, "figure4.html")
