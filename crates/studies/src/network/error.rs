@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use adapter::{DescriptionError, TrafficError};
 
-use super::linux::LinuxStudyError;
+use crate::system::StudyError;
 
 /// Why the study came to no result.
 #[derive(Debug, thiserror::Error)]
@@ -20,5 +20,5 @@ pub enum Error {
     Log(PathBuf, String),
     /// The transfers over Linux were interrupted.
     #[error(transparent)]
-    Linux(#[from] LinuxStudyError),
+    Linux(#[from] StudyError),
 }

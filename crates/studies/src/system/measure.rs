@@ -156,7 +156,7 @@ fn count_scope(
 }
 
 /// An error if a part of the trace could not be read.
-fn whole(problems: Vec<trace::Error>) -> Result<(), StudyError> {
+pub(crate) fn whole(problems: Vec<trace::Error>) -> Result<(), StudyError> {
     problems.into_iter().next().map_or(Ok(()), |error| Err(error.into()))
 }
 

@@ -2,7 +2,7 @@
 //! Hunter, 1998), what programs look like alone, with their libraries, and with the operating system; and what byte and word
 //! instructions are worth inside the kernel.
 
-mod measure;
+pub(crate) mod measure;
 mod page;
 mod programs;
 mod tables;
@@ -49,7 +49,7 @@ pub struct SystemStudySettings {
     pub sysroot: PathBuf,
 }
 
-/// Why the study could not be made.
+/// Why whole systems could not be studied.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// A build failed.
@@ -75,8 +75,8 @@ pub enum StudyError {
     /// A program failed.
     #[error("{program} failed in the guest with status {status}: {errors}")]
     Program {
-        /// The program.
-        program: &'static str,
+        /// The program, or what it did.
+        program: String,
         /// Its status.
         status: i32,
         /// What it wrote to standard error.
@@ -86,7 +86,7 @@ pub enum StudyError {
 
 impl StudyError {
     /// Whether the user wants the study to end.
-    fn is_interruption(&self) -> bool {
+    pub(crate) fn is_interruption(&self) -> bool {
         matches!(
             self,
             StudyError::Build(workloads::build::Error::Interrupted)
@@ -330,7 +330,7 @@ impl ProgramFolder<'_> {
         let (result, converted) = guest.trace(&plan, &trace, &mut |_, _| {})?;
         if result.status != 0 {
             let errors = String::from_utf8_lossy(&result.errors).trim().to_string();
-            return Err(StudyError::Program { program: program.name, status: result.status, errors });
+            return Err(StudyError::Program { program: program.name.into(), status: result.status, errors });
         }
         let recorded = |unit: RecordedUnits| unit.units.min(converted.units.saturating_sub(unit.skip));
         measure::count(&trace, &path, program.unit.map_or(1, recorded))

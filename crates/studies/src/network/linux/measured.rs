@@ -1,18 +1,22 @@
 //! Counts of a recorded transfer: instructions and misses by function, and by component of the kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::path::Path;
+use std::sync::Arc;
 
 use analysis::components::Components;
-use analysis::models::{self, OwnRows};
+use analysis::models::{self, InstructionResults};
 use analysis::names::{FunctionName, Names};
 use analysis::replay::{Accesses, Dictionary, Filter, Replay, ReplayOrder, Selection};
+use events::BlockId;
 use machine::{Caches, Machine};
-use table::{Kind, Table, Value};
+use table::Table;
 use trace::Trace;
 
-use super::{LinuxStep, LinuxStudyError};
+use super::LinuxStep;
+use crate::system::StudyError;
+use crate::system::measure::whole;
 
 /// The machine whose caches the transfers use: the 21164A of the guest's time, with three levels.
 pub const MACHINE: &str = "alphastation500";
@@ -63,12 +67,12 @@ pub type ComponentCounts = (String, Vec<u64>);
 pub struct LinuxTransfer {
     /// The step of the ladder.
     pub step: LinuxStep,
-    /// What was transferred.
+    /// The part that is counted.
     pub part: TransferredPart,
     /// The names of what is counted; instructions are the first.
     pub columns: Vec<String>,
     /// Counts by function, the most instructions first.
-    pub functions: Vec<(FunctionName, Vec<u64>)>,
+    pub functions: Vec<(Arc<FunctionName>, Vec<u64>)>,
     /// Counts by component, in the order of their names.
     pub components: Vec<ComponentCounts>,
     /// Caches and TLBs with their accesses and misses.
@@ -84,79 +88,63 @@ impl LinuxTransfer {
 
     /// Sums of everything.
     pub fn total(&self) -> Vec<u64> {
-        sum(self.columns.len(), self.functions.iter().map(|(_, counts)| counts))
+        let mut total = vec![0; self.columns.len()];
+        self.functions.iter().for_each(|(_, counts)| add(&mut total, counts));
+        total
     }
 }
 
-fn sum<'a>(columns: usize, rows: impl Iterator<Item = &'a Vec<u64>>) -> Vec<u64> {
-    let mut total = vec![0; columns];
-    rows.for_each(|row| total.iter_mut().zip(row).for_each(|(total, value)| *total += value));
-    total
-}
-
 /// Counts a trace, which has the counted part alone.
-pub fn count(path: &Path, step: LinuxStep, part: TransferredPart) -> Result<LinuxTransfer, LinuxStudyError> {
+pub fn count(path: &Path, step: LinuxStep, part: TransferredPart) -> Result<LinuxTransfer, StudyError> {
     let trace = Trace::open(path)?;
     let names = Names::of_trace(&trace);
     let (dictionary, accesses) = (Dictionary::new(&trace, &names), Accesses::new(&trace));
     let filter = Filter::new(&Selection::default(), &dictionary)
-        .map_err(|error| LinuxStudyError::Trace(error.to_string()))?;
+        .map_err(|error| StudyError::Trace(error.to_string()))?;
     let replay =
         Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order: ReplayOrder::Time };
     let mut caches = Caches::new(&Machine::find(MACHINE).expect("the machine is built in"));
     let Ok(problems) = replay.run_consumer(&mut caches, &mut |_| Ok::<(), Infallible>(()));
-    if let Some(problem) = problems.into_iter().next() {
-        return Err(problem.into());
+    whole(problems)?;
+    let columns: Vec<String> = caches.columns().into_iter().map(|column| column.name).collect();
+    let mut functions: HashMap<Arc<FunctionName>, Vec<u64>> = HashMap::new();
+    for (id, block) in trace.blocks().iter().enumerate() {
+        let rows = caches.rows(id as BlockId).into_iter().flatten();
+        for (address, row) in block.addresses().zip(rows) {
+            let name = names.name(block.image, address);
+            add(functions.entry(name).or_insert_with(|| vec![0; columns.len()]), &row);
+        }
     }
-    let structures = models::structures(&[("", models::SummedOverProcesses(vec![&caches]))], false);
-    let table =
-        models::by(OwnRows::Function, &[("", &caches)], &trace).pop().expect("a table of the machine");
-    let rules = Components::find(Path::new("linux")).expect("built-in rules");
-    Ok(LinuxTransfer::new(step, part, &table, structures, &rules))
+    Ok(LinuxTransfer {
+        step,
+        part,
+        components: components(&functions, &Components::find(Path::new("linux")).expect("built-in rules")),
+        functions: sorted(functions),
+        structures: models::structures(&[("", models::SummedOverProcesses(vec![&caches]))], false),
+        columns,
+    })
 }
 
-impl LinuxTransfer {
-    /// Sums up a table of functions, whose columns of counts may be any.
-    fn new(
-        step: LinuxStep,
-        part: TransferredPart,
-        table: &Table,
-        structures: Table,
-        rules: &Components,
-    ) -> LinuxTransfer {
-        let counted: Vec<usize> =
-            (0..table.columns.len()).filter(|&index| table.columns[index].kind == Kind::Count).collect();
-        let rows = &table.rows[..table.rows.len() - usize::from(table.total)];
-        let text = |value: &Value| match value {
-            Value::Text(text) => text.clone(),
-            _ => String::new(),
-        };
-        let number = |value: &Value| match value {
-            Value::Integer(count) => (*count).try_into().unwrap_or(0),
-            _ => 0,
-        };
-        let of_row = |row: &Vec<Value>| {
-            let name = FunctionName { function: text(&row[0]), image: text(&row[1]) };
-            (name, counted.iter().map(|&index| number(&row[index])).collect::<Vec<u64>>())
-        };
-        let mut functions: Vec<_> = rows.iter().map(of_row).collect();
-        functions.sort_by(|a, b| b.1[0].cmp(&a.1[0]).then_with(|| a.0.cmp(&b.0)));
-        let mut components: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for (name, counts) in &functions {
-            let sums = components.entry(rules.of(name, None).to_string()).or_default();
-            sums.resize(counts.len(), 0);
-            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-        }
-        let columns = counted.iter().map(|&index| table.columns[index].name.clone()).collect();
-        LinuxTransfer {
-            step,
-            part,
-            columns,
-            functions,
-            components: components.into_iter().collect(),
-            structures,
-        }
+/// Sums of components, by their names.
+fn components(functions: &HashMap<Arc<FunctionName>, Vec<u64>>, rules: &Components) -> Vec<ComponentCounts> {
+    let mut components: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for (name, counts) in functions {
+        let sums = components.entry(rules.of(name, None).to_string()).or_default();
+        sums.resize(counts.len(), 0);
+        add(sums, counts);
     }
+    components.into_iter().collect()
+}
+
+/// Functions, those with the most instructions first.
+fn sorted(functions: HashMap<Arc<FunctionName>, Vec<u64>>) -> Vec<(Arc<FunctionName>, Vec<u64>)> {
+    let mut sorted: Vec<_> = functions.into_iter().collect();
+    sorted.sort_by(|a, b| b.1[0].cmp(&a.1[0]).then_with(|| a.0.cmp(&b.0)));
+    sorted
+}
+
+fn add(sum: &mut [u64], more: &[u64]) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 #[cfg(test)]
@@ -179,35 +167,25 @@ mod tests {
 
     #[test]
     fn functions_are_summed_up_by_component() {
-        let mut table = Table::new(
-            "functions",
-            "",
-            &[
-                ("function", Kind::Text),
-                ("image", Kind::Text),
-                ("share", Kind::Percent(1)),
-                ("instructions", Kind::Count),
-                ("dcache misses", Kind::Count),
-            ],
-        );
         let rows: [(&str, &str, u64, u64); 4] = [
             ("__copy_user", "vmlinux", 10, 4),
             ("do_csum", "vmlinux", 30, 1),
             ("csum_partial", "vmlinux", 5, 0),
             ("main", "transfer", 7, 2),
         ];
-        for (function, image, instructions, misses) in rows {
-            table.row(vec![function.into(), image.into(), 1.0.into(), instructions.into(), misses.into()]);
-        }
-        table.total_row(vec![Value::Missing, "total".into(), 100.0.into(), 52_u64.into(), 7_u64.into()]);
-        let rules = Components::find(Path::new("linux")).unwrap();
-        let transfer = LinuxTransfer::new(
-            STEPS[0],
-            TransferredPart::default(),
-            &table,
-            Table::new("structures", "", &[]),
-            &rules,
-        );
+        let of_row = |(function, image, instructions, misses): (&str, &str, u64, u64)| {
+            let name = FunctionName { function: function.into(), image: image.into() };
+            (Arc::new(name), vec![instructions, misses])
+        };
+        let functions = rows.map(of_row).into();
+        let transfer = LinuxTransfer {
+            step: STEPS[0],
+            part: TransferredPart::default(),
+            columns: ["instructions", "dcache misses"].map(String::from).into(),
+            components: components(&functions, &Components::find(Path::new("linux")).unwrap()),
+            functions: sorted(functions),
+            structures: Table::new("structures", "", &[]),
+        };
         assert_eq!(transfer.columns, ["instructions", "dcache misses"]);
         assert_eq!(transfer.component("checksum"), [35, 1]);
         assert_eq!(transfer.component("copy"), [10, 4]);

@@ -21,6 +21,8 @@ use workloads::workload::{BuildTarget, Recipe, Source, Workload};
 use engine::Plan;
 use session::scratch::temporary_folder;
 
+use crate::system::StudyError;
+
 pub use measured::{ComponentCounts, LinuxTransfer, TransferredPart};
 pub use page::section;
 pub use tables::{components, functions, ladder, structures};
@@ -114,50 +116,12 @@ pub const STEPS: [LinuxStep; 9] = {
     ]
 };
 
-/// Why there are no results of Linux.
-#[derive(Debug, thiserror::Error)]
-pub enum LinuxStudyError {
-    /// The kernel or the program cannot be built.
-    #[error(transparent)]
-    Build(#[from] workloads::build::Error),
-    /// The guest failed.
-    #[error(transparent)]
-    Guest(#[from] system::Error),
-    /// A trace cannot be read.
-    #[error(transparent)]
-    Read(#[from] trace::Error),
-    /// A trace cannot be evaluated.
-    #[error("the trace cannot be evaluated: {0}")]
-    Trace(String),
-    /// A transfer failed, or bytes were wrong.
-    #[error("the transfer with {step} failed in the guest with status {status}: {output}")]
-    Transfer {
-        /// The step.
-        step: String,
-        /// The program's status.
-        status: i32,
-        /// What both programs wrote.
-        output: String,
-    },
-}
-
-impl LinuxStudyError {
-    /// Whether the user wants the study to end.
-    pub fn is_interruption(&self) -> bool {
-        matches!(
-            self,
-            LinuxStudyError::Build(workloads::build::Error::Interrupted)
-                | LinuxStudyError::Guest(system::Error::Interrupted)
-        )
-    }
-}
-
 /// Builds the kernel and the program, and counts each transfer. Those that fail are left out, and their errors added to `failures`.
 pub fn transfers(
     settings: &LinuxStudySettings,
     progress: &dyn Fn(&str),
-    failures: &mut Vec<LinuxStudyError>,
-) -> Result<Vec<LinuxTransfer>, LinuxStudyError> {
+    failures: &mut Vec<StudyError>,
+) -> Result<Vec<LinuxTransfer>, StudyError> {
     if !system::machine::is_installed() {
         // Before minutes of building.
         return Err(system::machine::not_installed().into());
@@ -186,7 +150,7 @@ impl LinuxStep {
         settings: &LinuxStudySettings,
         kernel: &GuestKernel,
         build: &Build,
-    ) -> Result<LinuxTransfer, LinuxStudyError> {
+    ) -> Result<LinuxTransfer, StudyError> {
         let folder = temporary_folder("transfer").map_err(system::Error::Files)?;
         let program = std::path::absolute(&build.program).map_err(system::Error::Files)?;
         let parts = PARTS.map(|bytes| bytes.to_string());
@@ -209,8 +173,7 @@ impl LinuxStep {
             folder: "/tmp".into(),
         };
         let arguments = words(&["send", ADDRESS, PORT, self.call, &CHUNK.to_string()]);
-        let guest =
-            PreparedGuest::new::<LinuxStudyError>(&setup, (&program, &arguments), || Ok(kernel.clone()))?;
+        let guest = PreparedGuest::new::<StudyError>(&setup, (&program, &arguments), || Ok(kernel.clone()))?;
         let place = |name: &str| name.parse().expect("the study's places are symbols");
         let plan =
             Plan { from: Some(place("counted_begin")), until: Some(place("counted_end")), ..Plan::default() };
@@ -220,8 +183,9 @@ impl LinuxStep {
         let output = String::from_utf8_lossy(&result.output).into_owned();
         let Some(part) = TransferredPart::last(&output).filter(|_| result.status == 0) else {
             let errors = String::from_utf8_lossy(&result.errors);
-            let output = format!("{}{}", output.trim_end(), errors.trim_end());
-            return Err(LinuxStudyError::Transfer { step: self.name(), status: result.status, output });
+            let errors = format!("{}{}", output.trim_end(), errors.trim_end());
+            let program = format!("the transfer with {}", self.name());
+            return Err(StudyError::Program { program, status: result.status, errors });
         };
         measured::count(&path, *self, part)
     }

@@ -1,5 +1,7 @@
 //! The page's section on Linux.
 
+use std::cmp::Reverse;
+
 use report::{Arrangement, Error, PageBlock, PageSection};
 use table::{Kind, Table, Value};
 
@@ -12,7 +14,6 @@ pub fn section(transfers: &[LinuxTransfer]) -> Result<Option<PageSection>, Error
         return Ok(None);
     }
     let (table, names) = kernel_components(transfers);
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let chart = report::bars(&table, "interfaces and call", &names, Arrangement::Stacked)?
         .titled("linux-chart", "Linux 6.1: instructions of the kernel a byte, by component.")
         .captioned(CHART);
@@ -28,18 +29,12 @@ pub fn section(transfers: &[LinuxTransfer]) -> Result<Option<PageSection>, Error
 }
 
 /// Instructions a byte of the kernel's components, the largest first, and their names.
-fn kernel_components(transfers: &[LinuxTransfer]) -> (Table, Vec<String>) {
-    let mut names: Vec<String> = Vec::new();
-    let all = transfers.iter().flat_map(|one| &one.components);
-    for (name, _) in all.filter(|(name, _)| name != "transfer") {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    let weight = |name: &String| transfers.iter().map(|one| one.component(name)[0]).sum::<u64>();
-    names.sort_by(|a, b| weight(b).cmp(&weight(a)).then_with(|| a.cmp(b)));
+fn kernel_components(transfers: &[LinuxTransfer]) -> (Table, Vec<&str>) {
+    let mut names: Vec<&str> = tables::component_names(transfers).into_iter().collect();
+    names.retain(|&name| name != "transfer");
+    names.sort_by_key(|name| Reverse(transfers.iter().map(|one| one.component(name)[0]).sum::<u64>()));
     let columns: Vec<(&str, Kind)> = std::iter::once(("interfaces and call", Kind::Text))
-        .chain(names.iter().map(|name| (name.as_str(), Kind::Real(2))))
+        .chain(names.iter().map(|&name| (name, Kind::Real(2))))
         .collect();
     let mut table = Table::new("linux-bars", "", &columns);
     for one in transfers {

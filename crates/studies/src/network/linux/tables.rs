@@ -57,10 +57,14 @@ pub fn ladder(transfers: &[LinuxTransfer]) -> Table {
     table
 }
 
+/// The components of all transfers, by name.
+pub fn component_names(transfers: &[LinuxTransfer]) -> BTreeSet<&str> {
+    transfers.iter().flat_map(|one| one.components.iter().map(|(name, _)| name.as_str())).collect()
+}
+
 /// All counts by component of the kernel.
 pub fn components(transfers: &[LinuxTransfer]) -> Table {
-    let names: BTreeSet<&str> =
-        transfers.iter().flat_map(|one| one.components.iter().map(|(name, _)| name.as_str())).collect();
+    let names = component_names(transfers);
     let mut table = Table::new(
         "linux-components",
         format!("Linux by component: instructions, and misses of the caches of {MACHINE}."),
