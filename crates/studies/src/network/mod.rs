@@ -88,10 +88,12 @@ pub fn network(
     }
     let logs = logs::replay(&settings.logs)?;
     let of_logs: String = settings.logs.iter().map(|log| format!(" --log {}", log.display())).collect();
+    let of_linux = if settings.linux.is_some() { " --linux" } else { "" };
+    let bytes = settings.paths.bytes;
     let mut provenance = vec![
         (
             "Command".into(),
-            format!("pathlength study network --packets {packets} --bytes {}{of_logs}", settings.paths.bytes),
+            format!("pathlength study network --packets {packets} --bytes {bytes}{of_logs}{of_linux}"),
         ),
         ("pathlength".into(), env!("CARGO_PKG_VERSION").into()),
         ("Adapters".into(), adapter::names()),
