@@ -41,6 +41,13 @@ pub struct PageFigure {
     pub label: String,
 }
 
+impl PageFigure {
+    /// A number without its decimals.
+    pub fn rounded(number: f64, label: impl Into<String>) -> PageFigure {
+        PageFigure { value: table::rounded(number), label: label.into() }
+    }
+}
+
 /// A part of the page with its own heading.
 #[derive(Clone, Debug, Default)]
 pub struct PageSection {
@@ -48,6 +55,15 @@ pub struct PageSection {
     pub heading: String,
     /// The elements below it, in order.
     pub blocks: Vec<PageBlock>,
+}
+
+impl PageSection {
+    /// A text and tables.
+    pub fn of_tables(heading: &str, text: &str, tables: impl IntoIterator<Item = Table>) -> PageSection {
+        let blocks = std::iter::once(PageBlock::Paragraph(text.into()));
+        let blocks = blocks.chain(tables.into_iter().map(PageBlock::Table)).collect();
+        PageSection { heading: heading.into(), blocks }
+    }
 }
 
 /// A part of a section.

@@ -317,8 +317,6 @@ impl RdbStudy {
             heading: "What is left".into(),
             blocks: self.findings.last().cloned().map(PageBlock::Table).into_iter().collect(),
         });
-        let figure =
-            |value: f64, label: &str| PageFigure { value: table::rounded(value), label: label.into() };
         Ok(Page {
             title: "Tuning an OLTP program".into(),
             headline: format!(
@@ -335,8 +333,8 @@ impl RdbStudy {
                     .into(),
             ],
             figures: vec![
-                figure(found, "instructions a transaction with fix-ups, as found"),
-                figure(left, "in the end"),
+                PageFigure::rounded(found, "instructions a transaction with fix-ups, as found"),
+                PageFigure::rounded(left, "in the end"),
             ],
             chart: Some(chart),
             sections,

@@ -97,7 +97,7 @@ mod word {
     pub const VARIABLE: u8 = b'e';
     pub const OUTPUT: u8 = b'o';
     pub const TIME: u8 = b't';
-    /// The kind of network interfaces, and what they do.
+    /// The kind of network interfaces, and their offloads.
     pub const NETWORK: u8 = b'n';
     pub const OFFLOADS: u8 = b'f';
 }

@@ -78,7 +78,7 @@ impl NetworkOffloads {
 pub struct GuestNetwork {
     /// The interfaces.
     pub card: NetworkCard,
-    /// What they do; None leaves it to their driver.
+    /// Their offloads; None leaves these to the driver.
     pub offloads: Option<NetworkOffloads>,
 }
 

@@ -105,7 +105,7 @@ fn very_large_memory_without_means_is_an_error_that_says_so() {
 const DRIVERS_LOG: &str = "pathlength-adapter-log 1\narrive 3 1000\nawait summaries 1\ncommand 0 copy-to-host 0 0 65536 1000\n\
     command 1 recycle 0\nwrite command-producer 2\nawait executed 2\n";
 
-/// What the study finds with few packets and bytes has the order that it has with many.
+/// With few packets and bytes, adapters and forms of the stack have the same order as with many.
 #[test]
 fn networking_is_studied() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 
 use analysis::paper;
 use report::{Arrangement, Chart, Error, Page, PageBlock, PageFigure, PageSection};
-use table::{Table, rounded};
+use table::Table;
 
 use super::{ModeResult, Study, schemes, tables};
 
@@ -57,11 +57,11 @@ fn figures(study: &Study) -> Vec<PageFigure> {
     let first = &study.modes[0];
     let [a, b] = first.runs.each_ref().map(tables::geometric_mean);
     let mut figures = vec![
-        PageFigure {
-            value: rounded(a),
-            label: format!("instructions a transaction in the *original* build ({})", first.mode.name),
-        },
-        PageFigure { value: rounded(b), label: "in the *byte/word* build, for the same transactions".into() },
+        PageFigure::rounded(
+            a,
+            format!("instructions a transaction in the *original* build ({})", first.mode.name),
+        ),
+        PageFigure::rounded(b, "in the *byte/word* build, for the same transactions"),
     ];
     let library = |build: usize| study.statics[build].iter().find(|image| image.image.contains("sqlite"));
     if let (Some(original), Some(byte_word)) = (library(0), library(1)) {

@@ -1,7 +1,6 @@
 //! The report of the study as a page.
 
 use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
-use table::Table;
 
 use super::runs::SYSTEMS;
 use super::vertices::{CONDITIONS, EXACT, HOST, PATHS, VertexCost};
@@ -25,19 +24,23 @@ pub(super) fn page(study: &GraphicsStudy) -> Result<Page, Error> {
         chart: Some(shares_chart(study)?),
         sections: vec![
             pictures(study),
-            section(
+            PageSection::of_tables(
                 "The cost of a vertex",
                 VERTICES,
                 [tables::rates(&study.vertices), tables::vertices(&study.vertices)],
             ),
-            section("The generic path's share", SHARES, [tables::shares(&study.vertices)]),
+            PageSection::of_tables("The generic path's share", SHARES, [tables::shares(&study.vertices)]),
             traps(study),
             clocks(study)?,
-            section("Changes of state", VALIDATION, [tables::validation(&study.validation)]),
+            PageSection::of_tables("Changes of state", VALIDATION, [tables::validation(&study.validation)]),
             variants(study)?,
             sizes(study)?,
             composite(study)?,
-            section("What limits a frame", STAGES, [tables::stages(&study.stages), tables::devices()]),
+            PageSection::of_tables(
+                "What limits a frame",
+                STAGES,
+                [tables::stages(&study.stages), tables::devices()],
+            ),
         ],
         provenance: provenance(study),
     })
@@ -81,18 +84,9 @@ fn shares_chart(study: &GraphicsStudy) -> Result<report::Chart, Error> {
         .captioned(SHARES_CHART))
 }
 
-/// A section of a text and tables.
-fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = Table>) -> PageSection {
-    let blocks = std::iter::once(PageBlock::Paragraph(text.into()));
-    PageSection {
-        heading: heading.into(),
-        blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect(),
-    }
-}
-
 fn pictures(study: &GraphicsStudy) -> PageSection {
     let pictures = study.tests.iter().filter_map(|test| test.picture.clone()).collect();
-    let mut section = section("The viewer's pictures", PICTURES, []);
+    let mut section = PageSection::of_tables("The viewer's pictures", PICTURES, []);
     section.blocks.push(PageBlock::Pictures(pictures));
     section
 }
@@ -113,7 +107,7 @@ fn traps(study: &GraphicsStudy) -> PageSection {
             of(imprecise, 0)
         )
     });
-    section("Exact traps", &format!("{TRAPS} {words}"), [])
+    PageSection::of_tables("Exact traps", &format!("{TRAPS} {words}"), [])
 }
 
 fn clocks(study: &GraphicsStudy) -> Result<PageSection, Error> {
@@ -121,7 +115,7 @@ fn clocks(study: &GraphicsStudy) -> Result<PageSection, Error> {
     let chart = report::lines(&table, "MHz", &PATHS, "M vertices/s")?
         .titled("clocks-chart", "Lit vertices by the clock of a 21164.")
         .captioned("A client and the library alone, in immediate mode.");
-    let mut section = section("Vertices against clock", CLOCKS, [table]);
+    let mut section = PageSection::of_tables("Vertices against clock", CLOCKS, [table]);
     section.blocks.insert(1, PageBlock::Chart(chart));
     Ok(section)
 }
@@ -138,7 +132,7 @@ fn variants(study: &GraphicsStudy) -> Result<PageSection, Error> {
         "Cycles a vertex that special paths save on a 21164, by the number of variants that alternate.",
     )
     .captioned("Below zero the larger library is slower than the generic path.");
-    let mut section = section("Many variants", VARIANTS, [tables::variants(&study.variants)]);
+    let mut section = PageSection::of_tables("Many variants", VARIANTS, [tables::variants(&study.variants)]);
     section.blocks.insert(1, PageBlock::Chart(chart));
     Ok(section)
 }
@@ -153,15 +147,18 @@ fn sizes(study: &GraphicsStudy) -> Result<PageSection, Error> {
     )?
     .titled("sizes-chart", "Variants by the number of conditions.")
     .captioned(SIZES_CHART);
-    let mut section = section("Coverage, text and compile time", SIZES, [table]);
+    let mut section = PageSection::of_tables("Coverage, text and compile time", SIZES, [table]);
     section.blocks.insert(1, PageBlock::Chart(chart));
     Ok(section)
 }
 
 fn composite(study: &GraphicsStudy) -> Result<PageSection, Error> {
     let table = tables::composites(&study.composites);
-    let mut section =
-        section("A composite of the viewer's tests", COMPOSITE, [table, tables::tests(&study.tests)]);
+    let mut section = PageSection::of_tables(
+        "A composite of the viewer's tests",
+        COMPOSITE,
+        [table, tables::tests(&study.tests)],
+    );
     if let Some(reason) = &study.without_host {
         section.blocks.push(PageBlock::Paragraph(format!("There are no rates of the host: {reason}.")));
     }

@@ -106,7 +106,7 @@ impl PathStep {
         if matches!(self, CopyBetween(..)) { 2 } else { 1 }
     }
 
-    /// What happens to a line at an offset of the buffers.
+    /// Executes the step for a line at an offset of the buffers.
     fn apply(self, memory: &mut CoherentMemory, offset: u64, bytes: u64) {
         let at = |buffer: PathBuffer| match buffer {
             Application => 0x1000_0000 + offset,

@@ -1,7 +1,6 @@
 //! The report of the study as a page.
 
 use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
-use table::Table;
 
 use super::NetworkStudy;
 use super::linux;
@@ -30,30 +29,38 @@ pub(super) fn page(study: &NetworkStudy) -> Result<Page, Error> {
         ),
         lead: LEAD.map(String::from).into(),
         figures: vec![
-            figure(traditional.bound, "Mb/s: memory's bound for five operations a byte"),
-            figure(dart.bound, "Mb/s: for two"),
-            figure(dart.mbps, "Mb/s sent by DART on 64 bits"),
-            figure(traditional.mbps, "Mb/s sent by a traditional adapter"),
+            PageFigure::rounded(traditional.bound, "Mb/s: memory's bound for five operations a byte"),
+            PageFigure::rounded(dart.bound, "Mb/s: for two"),
+            PageFigure::rounded(dart.mbps, "Mb/s sent by DART on 64 bits"),
+            PageFigure::rounded(traditional.mbps, "Mb/s sent by a traditional adapter"),
         ],
         chart: Some(chart),
         sections: [
             counted_paths(study)?,
             memory(study)?,
-            section("What each adapter delivers", DELIVERED, [tables::delivered(&study.delivered)]),
+            PageSection::of_tables(
+                "What each adapter delivers",
+                DELIVERED,
+                [tables::delivered(&study.delivered)],
+            ),
             figure_7(study)?,
-            section("Table 3", TABLE_3, [tables::table_3(&study.table_3)]),
+            PageSection::of_tables("Table 3", TABLE_3, [tables::table_3(&study.table_3)]),
             load(study)?,
-            section(
+            PageSection::of_tables(
                 "DMA or programmed I/O",
                 BREAK_EVEN,
                 [tables::break_even(&study.break_even), tables::published()],
             ),
-            section("What each feature is worth alone", FEATURES, [tables::features(&study.features)]),
-            section("A packet alone", LATENCY, [tables::latencies(&study.latencies)]),
-            section("Errors of the print", ERRORS, [print::errors()]),
+            PageSection::of_tables(
+                "What each feature is worth alone",
+                FEATURES,
+                [tables::features(&study.features)],
+            ),
+            PageSection::of_tables("A packet alone", LATENCY, [tables::latencies(&study.latencies)]),
+            PageSection::of_tables("Errors of the print", ERRORS, [print::errors()]),
         ]
         .into_iter()
-        .chain(study.replayed().map(|table| section("Logs of drivers", LOGS, [table])))
+        .chain(study.replayed().map(|table| PageSection::of_tables("Logs of drivers", LOGS, [table])))
         .collect(),
         provenance: study.provenance.clone(),
     };
@@ -68,29 +75,16 @@ fn sent<'s>(study: &'s NetworkStudy, adapter: &str, bits: u32) -> &'s Delivered 
         .expect("every adapter is measured on 64 bits")
 }
 
-fn figure(value: f64, label: &str) -> PageFigure {
-    PageFigure { value: table::separated(&format!("{value:.0}")), label: label.into() }
-}
-
-/// A section of a text and tables.
-fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = Table>) -> PageSection {
-    let blocks = std::iter::once(PageBlock::Paragraph(text.into()));
-    PageSection {
-        heading: heading.into(),
-        blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect(),
-    }
-}
-
 fn counted_paths(study: &NetworkStudy) -> Result<PageSection, Error> {
     let sums = tables::paths_in_sum(&study.paths);
     let tables = [sums.clone(), tables::paths(&study.paths)];
     let Ok(_) = &study.paths else {
-        return Ok(section("The stack's paths", PATHS, [sums]));
+        return Ok(PageSection::of_tables("The stack's paths", PATHS, [sums]));
     };
     let chart = report::bars(&sums, "path", &paths::STEPS[1..], Arrangement::Stacked)?
         .titled("paths-chart", "Instructions of the stack for 1,000 bytes, by step.")
         .captioned(PATHS_CHART);
-    let mut section = section("The stack's paths", PATHS, tables);
+    let mut section = PageSection::of_tables("The stack's paths", PATHS, tables);
     section.blocks.insert(0, PageBlock::Chart(chart));
     Ok(section)
 }
@@ -101,7 +95,8 @@ fn memory(study: &NetworkStudy) -> Result<PageSection, Error> {
     let chart = report::lines(&table, "buffers, KB", &columns, "operations of memory")?
         .titled("memory-chart", "The memory's operations for a line of data, by the size of buffers.")
         .captioned(MEMORY_CHART);
-    let mut section = section("Memory operations, two ways", MEMORY, [table, tables::memory(&study.memory)]);
+    let mut section =
+        PageSection::of_tables("Memory operations, two ways", MEMORY, [table, tables::memory(&study.memory)]);
     section.blocks.insert(0, PageBlock::Chart(chart));
     Ok(section)
 }
@@ -111,7 +106,7 @@ fn figure_7(study: &NetworkStudy) -> Result<PageSection, Error> {
     let chart = report::lines(&table, "cells", &["32 bits", "64 bits"], "Mb/s")?
         .titled("figure-7-chart", "Mb/s of cells' payloads by the cells of a packet.")
         .captioned(FIGURE_7);
-    let mut section = section("Figure 7", DIP, [tables::dip(&study.dip), table]);
+    let mut section = PageSection::of_tables("Figure 7", DIP, [tables::dip(&study.dip), table]);
     section.blocks.insert(0, PageBlock::Chart(chart));
     Ok(section)
 }
@@ -122,7 +117,8 @@ fn load(study: &NetworkStudy) -> Result<PageSection, Error> {
     let chart = report::lines(&table, "offered, Mb/s", &columns, "interrupts a packet")?
         .titled("interrupts-chart", "Interrupts for a packet by load and hold-off.")
         .captioned(INTERRUPTS);
-    let mut section = section("Interrupts and registers", LOAD, [tables::by_load(&study.load)]);
+    let mut section =
+        PageSection::of_tables("Interrupts and registers", LOAD, [tables::by_load(&study.load)]);
     section.blocks.insert(0, PageBlock::Chart(chart));
     Ok(section)
 }

@@ -12,7 +12,7 @@ use super::paths::{self, CountedPath, STEPS};
 /// Counted paths, or why there are none.
 type CountedPaths = Result<Vec<CountedPath>, String>;
 
-/// What a table of paths says beside its rows.
+/// The note of a table of paths.
 fn paths_note(table: &mut Table, paths: &CountedPaths) {
     table.notes.push(match paths {
         Ok(_) => format!(

@@ -17,12 +17,11 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
     let (unit, title) = (first.benchmark.unit(), first.benchmark.title());
     let [before, after] = [0, last].map(|step| tables::mean(&first.operations(step)));
     let change = first.change(0, last);
-    let figure = |value: f64, label: &str| PageFigure { value: rounded(value), label: label.into() };
     let interval = change.half_width.map_or(String::new(), |half| format!(" ± {half:.1}"));
     let of_all = |tables: &dyn Fn(&super::BenchmarkResult) -> Vec<table::Table>| {
         study.benchmarks.iter().flat_map(tables).collect::<Vec<_>>()
     };
-    let mut changed = section(
+    let mut changed = PageSection::of_tables(
         "Find, fix, trace again",
         "`pathlength sharing` finds what the processes share. First each client gets a branch or warehouse of its own, and the rows that its \
          transactions change pages of their own: they stay in the memory of the client's node. What all share stays: then PostgreSQL was \
@@ -55,9 +54,12 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
             ),
         ],
         figures: vec![
-            figure(before, &format!("operations on the interconnect for a {unit} of {title}")),
-            figure(after, "after the changes"),
-            figure(first.steps[0].timed.operations_a_second, "operations a second: the demand at first"),
+            PageFigure::rounded(before, format!("operations on the interconnect for a {unit} of {title}")),
+            PageFigure::rounded(after, "after the changes"),
+            PageFigure::rounded(
+                first.steps[0].timed.operations_a_second,
+                "operations a second: the demand at first",
+            ),
         ],
         chart: Some(report::bars(
             &tables::changes_by_kind(first),
@@ -66,24 +68,24 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
             Arrangement::Grouped,
         )?),
         sections: vec![
-            section(
+            PageSection::of_tables(
                 "The machines",
                 "Each operation is a message from a node to another one with its answer. SCI's lists need more of them than a directory \
                  with a bit for each node: nodes enter the lists and leave them, and are purged one after another.",
                 [tables::machines(&study.machines, first.benchmark)],
             ),
-            section(
+            PageSection::of_tables(
                 "Who causes them",
                 "By function, and by the lines of shared memory, which are named by the functions that allocate them.",
                 of_all(&|one| vec![one.functions.clone(), one.lines[0].clone(), one.partners.clone()]),
             ),
             changed,
-            section(
+            PageSection::of_tables(
                 "What PostgreSQL shares, and what is left",
                 "By structure in shared memory; and the lines that move most after the changes.",
                 of_all(&|one| vec![one.shared.clone(), one.lines[1].clone()]),
             ),
-            section(
+            PageSection::of_tables(
                 "Nodes, clients, scheduling",
                 "Processes and processors are free of each other: the same trace on nodes of other sizes, with other schedulers, and with pages \
                  in other nodes' memory.",
@@ -96,13 +98,4 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
         ],
         provenance: study.provenance.clone(),
     })
-}
-
-/// A section of a text and tables.
-fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = table::Table>) -> PageSection {
-    let blocks = std::iter::once(PageBlock::Paragraph(text.into()));
-    PageSection {
-        heading: heading.into(),
-        blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect(),
-    }
 }

@@ -154,7 +154,7 @@ impl<'a> FunctionComponents<'a> {
 
     fn components(&self, caches: &Caches, time: Option<&TimingModel>) -> BTreeMap<String, ComponentMeasured> {
         let mut components: BTreeMap<String, ComponentMeasured> = BTreeMap::new();
-        let structures = caches.structures().len();
+        let structures = caches.structure_count();
         for (id, block) in self.trace.blocks().iter().enumerate() {
             let Some(rows) = caches.rows(id as BlockId) else { continue };
             let sites = time.map_or_else(Vec::new, |time| time.sites(id as BlockId));
