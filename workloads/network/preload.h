@@ -52,7 +52,10 @@ struct open_socket *preload_find(int descriptor);
 /* Makes a descriptor for a socket. -1 and errno if there is none. */
 int preload_open(struct socket *so, int type, int flags);
 
-/* What poll() would say of a socket. */
+/* Gives up one reference of a socket; the last one closes it. */
+void preload_release(struct open_socket *open);
+
+/* The events that poll() would report of a socket. */
 short preload_events(const struct open_socket *open);
 
 /* Forgets what epoll knows of a descriptor, a socket or a set. */

@@ -30,10 +30,7 @@ static bool shall_retry(const struct open_socket *open, int error, int flags, in
 
 /* Ends a call that has used a socket, which another thread may have closed meanwhile. */
 static long finish(struct open_socket *open, long result, int error) {
-    if (--open->references == 0) {
-        soclose(open->so);
-        free(open);
-    }
+    preload_release(open);
     return preload_leave(result, error);
 }
 
