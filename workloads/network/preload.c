@@ -129,6 +129,15 @@ long preload_leave(long result, int error) {
     return -1;
 }
 
+int preload_left(struct deadline *deadline) {
+    struct timespec now;
+    if (deadline->ms <= 0) return deadline->ms < 0 ? -1 : 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!deadline->began.tv_sec && !deadline->began.tv_nsec) deadline->began = now;
+    long passed = (now.tv_sec - deadline->began.tv_sec) * 1000 + (now.tv_nsec - deadline->began.tv_nsec) / 1000000;
+    return passed < deadline->ms ? deadline->ms - (int)passed : 0;
+}
+
 bool preload_wait(struct pollfd *entries, nfds_t count, int ms) {
     struct pollfd all[count + 2];
     nfds_t own = 0;
