@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -66,11 +67,11 @@ static long transfer(struct open_socket *open, struct iovec *ranges, int count, 
     return -1;
 }
 
-/* A copy of ranges, which the stack changes. */
+/* By a copy of the ranges, since the stack changes them. A negative number is too large, as a size. */
 static long transfer_ranges(struct open_socket *open, const struct iovec *ranges, size_t count, enum uio_rw direction, struct sockaddr_in *address,
                             int flags) {
+    if (count > IOV_MAX) return finish(open, -1, EINVAL);
     struct iovec copy[count + 1];
-    if (count > 1024) return finish(open, -1, EINVAL);
     if (count > 0) memcpy(copy, ranges, count * sizeof *copy);
     return transfer(open, copy, (int)count, direction, address, flags);
 }
@@ -151,7 +152,7 @@ ssize_t __recvfrom_chk(int descriptor, void *to, size_t length, size_t size, int
 
 ssize_t readv(int descriptor, const struct iovec *ranges, int count) {
     struct open_socket *open = begin(descriptor);
-    return open ? transfer_ranges(open, ranges, count < 0 ? SIZE_MAX / 2 : (size_t)count, UIO_READ, NULL, 0) : REAL(readv)(descriptor, ranges, count);
+    return open ? transfer_ranges(open, ranges, (size_t)count, UIO_READ, NULL, 0) : REAL(readv)(descriptor, ranges, count);
 }
 
 ssize_t recvmsg(int descriptor, struct msghdr *message, int flags) {
@@ -179,7 +180,7 @@ ssize_t send(int descriptor, const void *from, size_t length, int flags) {
 
 ssize_t writev(int descriptor, const struct iovec *ranges, int count) {
     struct open_socket *open = begin(descriptor);
-    return open ? transfer_ranges(open, ranges, count < 0 ? SIZE_MAX / 2 : (size_t)count, UIO_WRITE, NULL, 0) : REAL(writev)(descriptor, ranges, count);
+    return open ? transfer_ranges(open, ranges, (size_t)count, UIO_WRITE, NULL, 0) : REAL(writev)(descriptor, ranges, count);
 }
 
 ssize_t sendto(int descriptor, const void *from, size_t length, int flags, const struct sockaddr *address, socklen_t size) {

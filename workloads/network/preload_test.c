@@ -28,6 +28,7 @@
 #define BYTES 300000
 #define SEED 3
 #define PART 5000
+#define MANY 1000000
 
 static struct sockaddr_in address = {.sin_family = AF_INET};
 static char buffer[65536];
@@ -193,6 +194,16 @@ static void wait_in_vain(void) {
     close(descriptor);
 }
 
+/* More ranges than a call takes, and than a stack of a thread has room for. */
+static void read_too_many_ranges(void) {
+    static struct iovec ranges[MANY];
+    volatile int negative = -1; /* The compiler would see a constant. */
+    int descriptor = connected(SOCK_STREAM);
+    expect(readv(descriptor, ranges, MANY) < 0 && errno == EINVAL, "too many ranges");
+    expect(readv(descriptor, ranges, negative) < 0 && errno == EINVAL, "a negative number of ranges");
+    close(descriptor);
+}
+
 static void use(void) {
     wait_function *const WAYS[] = {by_poll, by_select, by_epoll, by_edges};
     for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
@@ -203,6 +214,7 @@ static void use(void) {
     exchange_waiting();
     exchange_datagrams();
     wait_in_vain();
+    read_too_many_ranges();
     struct sockaddr_in nobody = address;
     nobody.sin_port = htons(1);
     expect(connect(opened(SOCK_STREAM), (void *)&nobody, sizeof nobody) < 0 && errno == ECONNREFUSED, "a refused connection");
