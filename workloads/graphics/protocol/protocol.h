@@ -45,6 +45,12 @@ enum { DEVICE_TRIANGLE = 5000, DEVICE_LINE, DEVICE_POINT, DEVICE_VERTICES, DEVIC
 /* Attributes of the vertices of a device's command; 1/w and the position are always there. */
 enum { DEVICE_FLAT = 1, DEVICE_COORD = 2, DEVICE_FOG = 4, DEVICE_RESET_STIPPLE = 8 };
 
+/* Floats of a vertex with these attributes. */
+static inline size_t device_floats(unsigned attributes)
+{
+    return 4 + (attributes & DEVICE_FLAT ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
+}
+
 struct device_head { uint32_t attributes; float offset; };
 /* Vertices that the device assembles to primitives; none of them is outside of the view volume. */
 struct device_vertices { uint16_t attributes, primitive, parity, count; };

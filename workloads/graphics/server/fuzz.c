@@ -104,8 +104,7 @@ static size_t random_command(uint8_t *at, int is_direct)
         /* the right length for its attributes */
         uint32_t attributes = draw(16);
         memcpy(at + 4, &attributes, 4);
-        int count = DEVICE_POINT - head.opcode + 1, flat = attributes & DEVICE_FLAT ? 4 : 0;
-        int floats = 4 + (flat ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
+        int count = DEVICE_POINT - head.opcode + 1, flat = attributes & DEVICE_FLAT ? 4 : 0, floats = (int)device_floats(attributes);
         if (head.opcode == DEVICE_VERTICES) {
             struct device_vertices v = { (uint16_t)(attributes & ~DEVICE_FLAT), (uint16_t)draw(10), (uint16_t)draw(2), (uint16_t)draw(12) };
             memcpy(at + 4, &v, sizeof v);
