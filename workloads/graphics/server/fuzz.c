@@ -192,8 +192,7 @@ static size_t put_request(uint8_t *at, unsigned code, const uint32_t *operands, 
 /* A client with a context whose tag is 1, and a drawable. */
 static struct client *begin(int is_direct, int side)
 {
-    static const union { uint16_t word; char first; } order = { 1 };
-    uint8_t p[256] = { order.first ? 'l' : 'B' };
+    uint8_t p[256] = { BYTE_ORDER_NAME };
     size_t n = SETUP_BYTES;
     struct client *c = open_client();
     n += put_request(p + n, REQUEST_CREATE_CONTEXT, (uint32_t[]){ 1, 1 + draw(2), 0, 0, (uint32_t)is_direct }, 5);

@@ -346,9 +346,8 @@ void close_client(struct client *c)
 /* X's connection setup: the byte order, and the protocol's version. */
 static int set_up(struct client *c, const uint8_t *p)
 {
-    static const union { uint16_t word; char first; } order = { 1 };
     uint8_t *answer = append_bytes(&c->out, 8);
-    if (!answer || p[0] != (order.first ? 'l' : 'B')) return 0;
+    if (!answer || p[0] != BYTE_ORDER_NAME) return 0;
     answer[0] = 1;
     c->is_set_up = 1;
     return 1;

@@ -68,8 +68,7 @@ static int plain_connection(void)
 
 static int set_up_connection(void)
 {
-    static const union { uint16_t word; char first; } order = { 1 };
-    char setup[SETUP_BYTES] = { order.first ? 'l' : 'B' }, answer[8];
+    char setup[SETUP_BYTES] = { BYTE_ORDER_NAME }, answer[8];
     int s = plain_connection();
     if (send(s, setup, sizeof setup, MSG_NOSIGNAL) != sizeof setup || recv(s, answer, sizeof answer, MSG_WAITALL) != sizeof answer)
         fail("the server does not set up connections");
