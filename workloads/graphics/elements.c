@@ -127,11 +127,8 @@ static void fetch_vertex(struct context *gl, const struct elements *e, GLuint i,
     const struct primitive *p = e->source;
     const float *current = gl->s.current.normal;
     *to = p->vertex[i];
-    if (p->set == SETS_ALL) to->normal[3] = current[3];
-    else {
-        copy_values(SETS_ALL & ~p->set, current, to->normal);
-        to->normal[3] = current[3];
-    }
+    if (p->set != SETS_ALL) copy_values(SETS_ALL & ~p->set, current, to->normal);
+    to->normal[3] = current[3];
 }
 
 void play_primitive(struct context *gl, const void *at)

@@ -210,8 +210,6 @@ const struct queries remote_queries = {
 };
 
 /* Direct rendering: what needs the frame buffer is asked from the server, all else is here. Both have the textures. */
-static GLenum device_GetError(void) { return remote_GetError(); }
-
 static void device_DeleteTextures(GLsizei n, const GLuint *names)
 {
     glDeleteTextures(n, names);
@@ -219,7 +217,7 @@ static void device_DeleteTextures(GLsizei n, const GLuint *names)
 }
 
 #define DEVICE_QUERIES \
-    .GetError = device_GetError, .Finish = remote_Finish, .Flush = remote_Flush, .ReadPixels = remote_ReadPixels, \
+    .GetError = remote_GetError, .Finish = remote_Finish, .Flush = remote_Flush, .ReadPixels = remote_ReadPixels, \
     .GetTexImage = remote_GetTexImage, .DeleteTextures = device_DeleteTextures
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
