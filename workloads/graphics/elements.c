@@ -21,7 +21,7 @@ static void flush_corners(struct context *gl, const uint8_t *corner, int corners
         struct vertex *c = &gl->out[corner[i + 2]];
         draw_triangle(gl, &gl->out[corner[i]], &gl->out[corner[i + 1]], c, c, 7);
     }
-    /* What was found in this batch is forgotten. */
+    /* Vertices found in this batch are forgotten. */
     if (++gl->batch_number == 0) memset(gl->recent, 0, sizeof gl->recent), gl->batch_number = 1;
 }
 

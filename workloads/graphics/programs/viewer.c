@@ -2,7 +2,8 @@
  * TEST is wire, facets, texture, transparent or panel. WORK is draw; geometry, with a scissor box that leaves no pixel, so that all is
  * done but the rasterizer's work; or fragments, which also counts the fragments of a frame. PICTURE is where the last frame is written
  * as PPM. A call of viewer_frame is a frame. Prints vertices, triangles, vectors, state changes and fragments of the counted frame, zeros
- * without one, and a line for each mask of conditions under which vertices were drawn; TIMED=1 also prints the processor time of the frames in microseconds. GENERIC=1 takes the generic path alone. */
+ * without one, and a line for each mask of conditions under which vertices were drawn; TIMED=1 also prints the processor time of the
+ * frames in microseconds. GENERIC=1 takes the generic path alone. */
 #include <GL/gl.h>
 #include <math.h>
 #include <stdio.h>

@@ -3,12 +3,12 @@
  *     fuzz SEED SESSIONS TRAIL...
  *
  * Nothing may crash (build it with sanitizers), nothing may be left allocated, no reply may have what the other client keeps, and
- * that must have its picture and texture at the end. It prints how much the server took and refused. */
+ * that must have its picture at the end. It prints how much the server took and refused. */
 #include <stdio.h>
 #include "server.h"
 
 enum { STEPS = 60, SIDE = 64, MOST_CORPUS = 1 << 16, MOST_REQUEST = 1 << 18 };
-/* What the other client's texture and picture consist of. */
+/* Every word of the other client's picture. */
 static const uint32_t SECRET = 0xd15ea5ed;
 
 static uint64_t random_state;

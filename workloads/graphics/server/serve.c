@@ -1,4 +1,5 @@
-/* Clients and their requests; answers.c has those that return something of OpenGL. Contexts, drawables and what they hold belong to one client, by numbers that mean nothing to others. */
+/* Clients and their requests; answers.c has those that return something of OpenGL. Contexts, drawables and what they hold belong to one
+ * client, by numbers that mean nothing to others. */
 #include "server.h"
 #include <stdio.h>
 
@@ -239,7 +240,7 @@ static int render_large(struct client *c, uint32_t tag, const uint8_t *p, size_t
 
 /* ---- requests */
 
-/* What the other contexts of a client leave to one. */
+/* The memory that the other contexts of a client leave to one. */
 static size_t memory_left(const struct client *c, const struct rendering *r)
 {
     size_t used = 0;
