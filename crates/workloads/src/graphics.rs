@@ -72,6 +72,7 @@ pub(crate) const SOURCES: &[Source] = &[
     graphics_source!("xlib/vectored.c"),
     graphics_source!("xlib/vectored.h"),
     graphics_source!("programs/viewer.c"),
+    graphics_source!("tests/ppm.h"),
     graphics_source!("tests/vertices.c"),
 ];
 
