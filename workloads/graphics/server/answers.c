@@ -146,6 +146,7 @@ static int answer_Finish(struct client *c, struct context *gl, const uint32_t *w
 {
     (void)gl, (void)w, (void)count;
     flush_drawable();
+    if (serving->drawable->is_window) present_finish();
     return add_reply(c, (struct message){ 0 }, 0) != NULL;
 }
 

@@ -51,6 +51,11 @@ int present_size(void *window, int *width, int *height)
 
 void present_picture(void *window, const struct framebuffer *fb) { show_picture(window, fb); }
 
+void present_finish(void)
+{
+    if (display) XSync(display, False);
+}
+
 void present_close(void *window)
 {
     struct shown_window *w = window;

@@ -68,6 +68,8 @@ int present_connection(void);
 void *present_window(uint32_t id, int *width, int *height);
 int present_size(void *window, int *width, int *height);
 void present_picture(void *window, const struct framebuffer *fb);
+/* Waits until the X server has all pictures: what reads a window by another connection sees them. */
+void present_finish(void);
 void present_close(void *window);
 void present_events(void);
 #endif
