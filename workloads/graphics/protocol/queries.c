@@ -94,12 +94,8 @@ static void remote_Finish(void)
     if (current->flush_window) current->flush_window(current);
 }
 
-static void remote_Flush(void)
-{
-    /* A reply is waited for, so that a program cannot run ahead of the server by more than a picture. */
-    send_request(142, &current->remote->tag, 1);
-    remote_Finish();
-}
+/* A reply is waited for, so that a program cannot run ahead of the server by more than a picture. */
+static void remote_Flush(void) { remote_Finish(); }
 
 /* Copies an image whose rows are padded to words to where the layout of glPixelStore puts it. */
 static void place_image(int width, int height, GLenum format, GLenum type, const uint8_t *from, void *to)
