@@ -143,7 +143,7 @@ struct queries {
 #include "queries.def"
 };
 
-/* What draws primitives in window coordinates. vertices is null, or takes the first n of out as they are, if it can: it returns 0 if
+/* A device that draws primitives in window coordinates. vertices is null, or takes the first n of out as they are, if it can: it returns 0 if
  * they have to come as primitives. */
 struct rasterizer {
     void (*triangle)(struct context *, const struct vertex *, const struct vertex *, const struct vertex *, const float *flat, float offset);

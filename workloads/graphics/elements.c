@@ -21,7 +21,7 @@ static void flush_corners(struct context *gl, const uint8_t *corner, int corners
         struct vertex *c = &gl->out[corner[i + 2]];
         draw_triangle(gl, &gl->out[corner[i]], &gl->out[corner[i + 1]], c, c, 7);
     }
-    /* What was found in this batch is forgotten. */
+    /* Vertices found in this batch are forgotten. */
     if (++gl->batch_number == 0) memset(gl->recent, 0, sizeof gl->recent), gl->batch_number = 1;
 }
 
@@ -127,11 +127,8 @@ static void fetch_vertex(struct context *gl, const struct elements *e, GLuint i,
     const struct primitive *p = e->source;
     const float *current = gl->s.current.normal;
     *to = p->vertex[i];
-    if (p->set == SETS_ALL) to->normal[3] = current[3];
-    else {
-        copy_values(SETS_ALL & ~p->set, current, to->normal);
-        to->normal[3] = current[3];
-    }
+    if (p->set != SETS_ALL) copy_values(SETS_ALL & ~p->set, current, to->normal);
+    to->normal[3] = current[3];
 }
 
 void play_primitive(struct context *gl, const void *at)

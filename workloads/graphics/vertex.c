@@ -99,7 +99,7 @@ static int assembled(struct context *gl, int n)
     }
 }
 
-/* Draws primitives of vertices that need no clipping: the device's part of what draw_vertices of a rasterizer sends. */
+/* Draws primitives of vertices that need no clipping: the device's end of a rasterizer's `vertices`. */
 void draw_assembled(struct context *gl, GLenum primitive, int parity, int n)
 {
     gl->primitive = primitive, gl->parity = parity;

@@ -129,6 +129,15 @@ long preload_leave(long result, int error) {
     return -1;
 }
 
+int preload_left(struct deadline *deadline) {
+    struct timespec now;
+    if (deadline->ms <= 0) return deadline->ms < 0 ? -1 : 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!deadline->began.tv_sec && !deadline->began.tv_nsec) deadline->began = now;
+    long passed = (now.tv_sec - deadline->began.tv_sec) * 1000 + (now.tv_nsec - deadline->began.tv_nsec) / 1000000;
+    return passed < deadline->ms ? deadline->ms - (int)passed : 0;
+}
+
 bool preload_wait(struct pollfd *entries, nfds_t count, int ms) {
     struct pollfd all[count + 2];
     nfds_t own = 0;
@@ -175,8 +184,7 @@ int socket(int domain, int type, int protocol) {
     return (int)preload_leave(descriptor, error);
 }
 
-/* Gives up one reference of a socket; the last one closes it. */
-static void release(struct open_socket *open) {
+void preload_release(struct open_socket *open) {
     if (--open->references > 0) return;
     soclose(open->so);
     free(open);
@@ -188,7 +196,7 @@ static void detach(int descriptor) {
     preload_forget(descriptor);
     if (!open) return;
     sockets[descriptor] = NULL;
-    release(open);
+    preload_release(open);
 }
 
 int close(int descriptor) {
@@ -233,7 +241,11 @@ int dup2(int from, int to) {
 }
 
 /* F_DUPFD and F_DUPFD_CLOEXEC; the flags of a socket; the rest is the placeholder's. */
-static int control(int descriptor, int command, long argument) {
+int fcntl(int descriptor, int command, ...) {
+    __builtin_va_list rest;
+    __builtin_va_start(rest, command);
+    long argument = __builtin_va_arg(rest, long);
+    __builtin_va_end(rest);
     struct open_socket *open = preload_enter(descriptor);
     if (!open) return REAL(fcntl)(descriptor, command, argument);
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return share(open, REAL(fcntl)(descriptor, command, argument));
@@ -246,21 +258,7 @@ static int control(int descriptor, int command, long argument) {
     return (int)preload_leave(result, result < 0 ? errno : 0);
 }
 
-int fcntl(int descriptor, int command, ...) {
-    __builtin_va_list rest;
-    __builtin_va_start(rest, command);
-    long argument = __builtin_va_arg(rest, long);
-    __builtin_va_end(rest);
-    return control(descriptor, command, argument);
-}
-
-int fcntl64(int descriptor, int command, ...) {
-    __builtin_va_list rest;
-    __builtin_va_start(rest, command);
-    long argument = __builtin_va_arg(rest, long);
-    __builtin_va_end(rest);
-    return control(descriptor, command, argument);
-}
+int fcntl64(int descriptor, int command, ...) __attribute__((alias("fcntl")));
 
 FILE *fdopen(int descriptor, const char *mode) {
     if (preload_enter(descriptor)) preload_refuse("it reads or writes a socket by stdio (fdopen), which calls the C library's own functions");

@@ -9,6 +9,7 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "socket.h"
 
@@ -42,6 +43,15 @@ bool preload_enter_any(void);
 /* Ends what an enter has begun. The result is `result`, or -1 and errno if `error` is not 0. */
 long preload_leave(long result, int error);
 
+/* A limit of waiting, from the first time that preload_left() is asked. */
+struct deadline {
+    int ms; /* -1: none. */
+    struct timespec began;
+};
+
+/* Milliseconds that are left; -1 without a limit. network_now() is as old as the last turn of the stack. */
+int preload_left(struct deadline *deadline);
+
 /* Lets the stack work, and waits for events of the network or of `entries`, up to `ms` (-1: without a limit), with the stack unlocked; it may
  * return earlier. False if a signal came. */
 bool preload_wait(struct pollfd *entries, nfds_t count, int ms);
@@ -52,7 +62,10 @@ struct open_socket *preload_find(int descriptor);
 /* Makes a descriptor for a socket. -1 and errno if there is none. */
 int preload_open(struct socket *so, int type, int flags);
 
-/* What poll() would say of a socket. */
+/* Gives up one reference of a socket; the last one closes it. */
+void preload_release(struct open_socket *open);
+
+/* The events that poll() would report of a socket. */
 short preload_events(const struct open_socket *open);
 
 /* Forgets what epoll knows of a descriptor, a socket or a set. */

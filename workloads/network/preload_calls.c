@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,20 +21,17 @@
 #define CHUNK 65536 /* Bytes of a file that are sent at a time. */
 
 /* Whether a call must try again; waits for that. */
-static bool shall_retry(const struct open_socket *open, int error, int flags, int limit_ms, uint64_t began) {
+static bool shall_retry(const struct open_socket *open, int error, int flags, struct deadline *deadline) {
     if (error != EWOULDBLOCK || open->is_nonblocking || flags & MSG_DONTWAIT) return false;
-    uint64_t passed = network_now() - began;
-    if (limit_ms >= 0 && passed >= (uint64_t)limit_ms) return false;
-    preload_wait(NULL, 0, limit_ms < 0 ? -1 : limit_ms - (int)passed);
+    int left = preload_left(deadline);
+    if (left == 0) return false;
+    preload_wait(NULL, 0, left);
     return true;
 }
 
 /* Ends a call that has used a socket, which another thread may have closed meanwhile. */
 static long finish(struct open_socket *open, long result, int error) {
-    if (--open->references == 0) {
-        soclose(open->so);
-        free(open);
-    }
+    preload_release(open);
     return preload_leave(result, error);
 }
 
@@ -46,12 +44,12 @@ static struct open_socket *begin(int descriptor) {
 /* Sends or receives by ranges; `address` is the peer's, to send to or to be filled in. */
 static long transfer(struct open_socket *open, struct iovec *ranges, int count, enum uio_rw direction, struct sockaddr_in *address, int flags) {
     struct uio uio = {.uio_iov = ranges, .uio_iovcnt = count, .uio_rw = direction};
-    uint64_t began = network_now();
     size_t total = 0;
     int error;
     for (int i = 0; i < count; i++) total += ranges[i].iov_len;
     uio.uio_resid = total;
     bool is_sent = direction == UIO_WRITE, is_whole = is_sent || flags & MSG_WAITALL;
+    struct deadline deadline = {.ms = is_sent ? open->send_ms : open->receive_ms};
     /* A program that never waits lets the stack work here. */
     if (open->is_nonblocking || flags & MSG_DONTWAIT) network_poll(0);
     do {
@@ -59,7 +57,7 @@ static long transfer(struct open_socket *open, struct iovec *ranges, int count, 
         error = is_sent ? sosend(open->so, address, &uio) : soreceive(open->so, address, &uio, 0);
         /* A part has been moved, and the call is for all; at the end of a stream nothing has been. */
         if (!error && is_whole && uio.uio_resid > 0 && uio.uio_resid < before && open->type == SOCK_STREAM) error = EWOULDBLOCK;
-    } while (shall_retry(open, error, flags, is_sent ? open->send_ms : open->receive_ms, began));
+    } while (shall_retry(open, error, flags, &deadline));
     open->activity++;
     if (error == EWOULDBLOCK && uio.uio_resid < total) error = 0;
     long result = finish(open, (long)(total - uio.uio_resid), error);
@@ -69,11 +67,11 @@ static long transfer(struct open_socket *open, struct iovec *ranges, int count, 
     return -1;
 }
 
-/* A copy of ranges, which the stack changes. */
+/* By a copy of the ranges, since the stack changes them. A negative number is too large, as a size. */
 static long transfer_ranges(struct open_socket *open, const struct iovec *ranges, size_t count, enum uio_rw direction, struct sockaddr_in *address,
                             int flags) {
+    if (count > IOV_MAX) return finish(open, -1, EINVAL);
     struct iovec copy[count + 1];
-    if (count > 1024) return finish(open, -1, EINVAL);
     if (count > 0) memcpy(copy, ranges, count * sizeof *copy);
     return transfer(open, copy, (int)count, direction, address, flags);
 }
@@ -98,9 +96,9 @@ static int take_address(const void *from, socklen_t size, struct sockaddr_in *to
 
 /* Bytes that wait, of which MSG_PEEK copies some. */
 static long peek(struct open_socket *open, void *to, size_t length, int flags) {
-    uint64_t began = network_now();
+    struct deadline deadline = {.ms = open->receive_ms};
     while (!soreadable(open->so))
-        if (!shall_retry(open, EWOULDBLOCK, flags, open->receive_ms, began)) return finish(open, -1, EWOULDBLOCK);
+        if (!shall_retry(open, EWOULDBLOCK, flags, &deadline)) return finish(open, -1, EWOULDBLOCK);
     struct uio uio;
     struct iovec range;
     uio_of(&uio, &range, to, length, UIO_READ);
@@ -154,7 +152,7 @@ ssize_t __recvfrom_chk(int descriptor, void *to, size_t length, size_t size, int
 
 ssize_t readv(int descriptor, const struct iovec *ranges, int count) {
     struct open_socket *open = begin(descriptor);
-    return open ? transfer_ranges(open, ranges, count < 0 ? SIZE_MAX / 2 : (size_t)count, UIO_READ, NULL, 0) : REAL(readv)(descriptor, ranges, count);
+    return open ? transfer_ranges(open, ranges, (size_t)count, UIO_READ, NULL, 0) : REAL(readv)(descriptor, ranges, count);
 }
 
 ssize_t recvmsg(int descriptor, struct msghdr *message, int flags) {
@@ -182,7 +180,7 @@ ssize_t send(int descriptor, const void *from, size_t length, int flags) {
 
 ssize_t writev(int descriptor, const struct iovec *ranges, int count) {
     struct open_socket *open = begin(descriptor);
-    return open ? transfer_ranges(open, ranges, count < 0 ? SIZE_MAX / 2 : (size_t)count, UIO_WRITE, NULL, 0) : REAL(writev)(descriptor, ranges, count);
+    return open ? transfer_ranges(open, ranges, (size_t)count, UIO_WRITE, NULL, 0) : REAL(writev)(descriptor, ranges, count);
 }
 
 ssize_t sendto(int descriptor, const void *from, size_t length, int flags, const struct sockaddr *address, socklen_t size) {
@@ -262,10 +260,10 @@ int accept4(int descriptor, struct sockaddr *address, socklen_t *size, int flags
     struct socket *so;
     int error;
     if (!open) return REAL(accept4)(descriptor, address, size, flags);
-    uint64_t began = network_now();
+    struct deadline deadline = {.ms = open->receive_ms};
     if (open->is_nonblocking) network_poll(0);
     do error = soaccept(open->so, &so, &peer);
-    while (shall_retry(open, error, 0, open->receive_ms, began));
+    while (shall_retry(open, error, 0, &deadline));
     open->activity++;
     int connection = error ? -1 : preload_open(so, SOCK_STREAM, flags);
     if (!error && connection < 0) {

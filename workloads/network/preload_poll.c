@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "network.h"
@@ -34,26 +33,6 @@ short preload_events(const struct open_socket *open) {
     return events;
 }
 
-/* A time to wait until, and what is left of it. */
-struct deadline {
-    int ms; /* -1: none. */
-    struct timespec began;
-};
-
-static struct deadline deadline_in(int ms) {
-    struct deadline deadline = {.ms = ms};
-    clock_gettime(CLOCK_MONOTONIC, &deadline.began);
-    return deadline;
-}
-
-static int left_of(const struct deadline *deadline) {
-    struct timespec now;
-    if (deadline->ms < 0) return -1;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    long passed = (now.tv_sec - deadline->began.tv_sec) * 1000 + (now.tv_nsec - deadline->began.tv_nsec) / 1000000;
-    return passed < deadline->ms ? deadline->ms - (int)passed : 0;
-}
-
 /* Fills in the events of the stack's sockets; how many have some. Others' entries are the host's. */
 static int look(struct pollfd *entries, struct pollfd *hosts, nfds_t count) {
     int ready = 0;
@@ -78,12 +57,12 @@ static int join(struct pollfd *entries, const struct pollfd *hosts, nfds_t count
 
 /* poll() with the stack locked; -1 if a signal came first. */
 static int poll_both(struct pollfd *entries, nfds_t count, int ms) {
-    struct deadline deadline = deadline_in(ms);
+    struct deadline deadline = {.ms = ms};
     struct pollfd *hosts = calloc(count + 1, sizeof *hosts);
     int ready;
     network_poll(0);
     for (;;) {
-        int own = look(entries, hosts, count), left = left_of(&deadline);
+        int own = look(entries, hosts, count), left = preload_left(&deadline);
         if (own > 0) left = 0;
         bool is_quiet = preload_wait(hosts, count, left);
         ready = join(entries, hosts, count);
@@ -240,13 +219,13 @@ static int collect(int set, struct epoll_event *events, int room) {
 
 /* epoll_wait() with the stack locked: the host's events, and then the stack's. */
 static int wait_both(int set, struct epoll_event *events, int room, int ms) {
-    struct deadline deadline = deadline_in(ms);
+    struct deadline deadline = {.ms = ms};
     network_poll(0);
     for (;;) {
         int count = REAL(epoll_wait)(set, events, room, 0);
         if (count < 0) return count;
         count += collect(set, events + count, room - count);
-        int left = left_of(&deadline);
+        int left = preload_left(&deadline);
         if (count > 0 || left == 0) return count;
         struct pollfd host = {set, POLLIN, 0};
         if (preload_wait(&host, 1, left)) continue;

@@ -19,6 +19,7 @@
 #include <sys/select.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pattern.h"
@@ -27,6 +28,7 @@
 #define BYTES 300000
 #define SEED 3
 #define PART 5000
+#define MANY 1000000
 
 static struct sockaddr_in address = {.sin_family = AF_INET};
 static char buffer[65536];
@@ -178,6 +180,30 @@ static void exchange_datagrams(void) {
     close(descriptor);
 }
 
+/* A limit of waiting counts from the call, however long the program has done something else. */
+static void wait_in_vain(void) {
+    int descriptor = connected(SOCK_STREAM);
+    struct timeval limit = {0, 200000};
+    struct timespec began, ended;
+    expect(setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0, "SO_RCVTIMEO");
+    usleep(400000);
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    expect(recv(descriptor, buffer, 1, 0) < 0 && errno == EAGAIN, "nothing to receive");
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    expect((ended.tv_sec - began.tv_sec) * 1000 + (ended.tv_nsec - began.tv_nsec) / 1000000 >= 190, "a limit of 200 ms");
+    close(descriptor);
+}
+
+/* More ranges than a call takes, and than a stack of a thread has room for. */
+static void read_too_many_ranges(void) {
+    static struct iovec ranges[MANY];
+    volatile int negative = -1; /* The compiler would see a constant. */
+    int descriptor = connected(SOCK_STREAM);
+    expect(readv(descriptor, ranges, MANY) < 0 && errno == EINVAL, "too many ranges");
+    expect(readv(descriptor, ranges, negative) < 0 && errno == EINVAL, "a negative number of ranges");
+    close(descriptor);
+}
+
 static void use(void) {
     wait_function *const WAYS[] = {by_poll, by_select, by_epoll, by_edges};
     for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
@@ -187,12 +213,14 @@ static void use(void) {
     }
     exchange_waiting();
     exchange_datagrams();
+    wait_in_vain();
+    read_too_many_ranges();
     struct sockaddr_in nobody = address;
     nobody.sin_port = htons(1);
     expect(connect(opened(SOCK_STREAM), (void *)&nobody, sizeof nobody) < 0 && errno == ECONNREFUSED, "a refused connection");
 }
 
-/* What a connection has received and not sent yet, by its descriptor. */
+/* Bytes that a connection has received and not sent yet, by its descriptor. */
 static struct echo {
     char bytes[16384];
     size_t length;

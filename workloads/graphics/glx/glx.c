@@ -1,11 +1,10 @@
 /* GLX on an X server: contexts draw in the client's memory, and the picture is put into the window when buffers are swapped, or a
  * single buffer is flushed. The X server needs no GLX. If GL_RENDERING asks for a graphics server (protocol/), that has the pixels and
- * shows them in the windows. There is one kind of drawable: windows of the default visual, which must be a
- * TrueColor one of 24 bits. */
+ * shows them in the windows. There is one kind of drawable: windows of the default visual, which must be a TrueColor one of 24 bits. */
 #define GLX_GLXEXT_LEGACY
+#include "shown_window.h"
 #include "../protocol/protocol.h"
 #include <GL/glx.h>
-#include <X11/Xlib.h>
 #include <X11/Xutil.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -14,66 +13,29 @@ struct __GLXFBConfigRec { int is_double, id; };
 static struct __GLXFBConfigRec configs[2] = { { 1, 1 }, { 0, 2 } };
 
 /* A window's pixels: they outlive the contexts that draw to them. */
-struct surface { Display *display; Window window; struct framebuffer *fb; GC gc; XImage *image; int is_double; struct surface *next; };
+struct surface { struct shown_window shown; struct framebuffer *fb; struct surface *next; };
 static struct surface *surfaces;
 
 struct __GLXcontextRec { struct context *gl; struct surface *surface; Display *display; int is_double; };
 static __thread GLXContext current_glx;
 
-static int shift_of(unsigned long mask)
-{
-    int shift = 0;
-    while (mask && !(mask & 1)) mask >>= 1, shift++;
-    return shift;
-}
-
-static void present(struct surface *s, uint8_t (*color)[4])
-{
-    struct framebuffer *fb = s->fb;
-    if (!s->image || fb->width == 0) return;
-    int r = shift_of(s->image->red_mask), g = shift_of(s->image->green_mask), b = shift_of(s->image->blue_mask);
-    for (int y = 0; y < fb->height; y++) {
-        uint32_t *out = (uint32_t *)(s->image->data + (size_t)(fb->height - 1 - y) * s->image->bytes_per_line);
-        uint8_t(*row)[4] = color + (size_t)y * fb->width;
-        for (int x = 0; x < fb->width; x++) out[x] = (uint32_t)row[x][0] << r | (uint32_t)row[x][1] << g | (uint32_t)row[x][2] << b;
-    }
-    XPutImage(s->display, s->window, s->gc, s->image, 0, 0, 0, 0, fb->width, fb->height);
-    XFlush(s->display);
-}
-
-static void make_image(struct surface *s, Visual *visual, int width, int height)
-{
-    if (s->image) XDestroyImage(s->image);
-    char *data = malloc((size_t)width * height * 4 + 4);
-    s->image = data ? XCreateImage(s->display, visual, 24, ZPixmap, 0, data, width, height, 32, 0) : NULL;
-    if (s->image && s->image->bits_per_pixel != 32) {
-        XDestroyImage(s->image);
-        s->image = NULL;
-    }
-    if (s->image) {
-        static const union { uint16_t word; char first; } order = { 1 };
-        s->image->byte_order = order.first ? LSBFirst : MSBFirst;
-    }
-}
-
 /* Follows the window's size. */
 static void resize(struct surface *s)
 {
     XWindowAttributes a;
-    if (!XGetWindowAttributes(s->display, s->window, &a) || (a.width == s->fb->width && a.height == s->fb->height)) return;
+    if (!XGetWindowAttributes(s->shown.display, s->shown.window, &a) || (a.width == s->fb->width && a.height == s->fb->height)) return;
     resize_framebuffer(s->fb, a.width, a.height, NULL);
-    make_image(s, a.visual, a.width, a.height);
+    s->shown.visual = a.visual;
 }
 
 static struct surface *surface_of(Display *display, Window window, int is_double)
 {
     for (struct surface *s = surfaces; s; s = s->next)
-        if (s->display == display && s->window == window) return s;
+        if (s->shown.display == display && s->shown.window == window) return s;
     struct surface *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    s->display = display, s->window = window, s->is_double = is_double;
+    s->shown = (struct shown_window){ display, window, NULL, XCreateGC(display, window, 0, NULL), NULL };
     s->fb = make_framebuffer(0, 0, NULL, is_double);
-    s->gc = XCreateGC(display, window, 0, NULL);
     s->next = surfaces;
     resize(s);
     return surfaces = s;
@@ -82,7 +44,7 @@ static struct surface *surface_of(Display *display, Window window, int is_double
 static void flush_window(struct context *gl)
 {
     GLXContext c = current_glx;
-    if (c && c->gl == gl && c->surface && (!c->is_double || gl->s.color.draw_buffer == GL_FRONT)) present(c->surface, gl->fb->color[0]);
+    if (c && c->gl == gl && c->surface && (!c->is_double || gl->s.color.draw_buffer == GL_FRONT)) show_picture(&c->surface->shown, gl->fb);
 }
 
 static void follow_size(struct context *gl)
@@ -207,9 +169,9 @@ EXPORTED void glXSwapBuffers(Display *display, GLXDrawable drawable)
 {
     if (connection_is_wanted()) remote_swap(current_glx ? current_glx->gl : NULL, (uint32_t)drawable);
     for (struct surface *s = surfaces; s; s = s->next) {
-        if (s->display != display || s->window != drawable) continue;
+        if (s->shown.display != display || s->shown.window != drawable) continue;
         if (s->fb->color[1]) memcpy(s->fb->color[0], s->fb->color[1], (size_t)s->fb->width * s->fb->height * 4);
-        present(s, s->fb->color[0]);
+        show_picture(&s->shown, s->fb);
     }
 }
 
@@ -287,7 +249,7 @@ EXPORTED GLXContext glXGetCurrentContext(void) { return current_glx; }
 EXPORTED GLXDrawable glXGetCurrentDrawable(void)
 {
     if (current_glx && current_glx->gl->remote) return current_glx->gl->remote->drawable;
-    return current_glx && current_glx->surface ? current_glx->surface->window : None;
+    return current_glx && current_glx->surface ? current_glx->surface->shown.window : None;
 }
 EXPORTED Display *glXGetCurrentDisplay(void) { return current_glx ? current_glx->display : NULL; }
 EXPORTED void glXWaitGL(void) { glFinish(); }

@@ -2,7 +2,8 @@
  * TEST is wire, facets, texture, transparent or panel. WORK is draw; geometry, with a scissor box that leaves no pixel, so that all is
  * done but the rasterizer's work; or fragments, which also counts the fragments of a frame. PICTURE is where the last frame is written
  * as PPM. A call of viewer_frame is a frame. Prints vertices, triangles, vectors, state changes and fragments of the counted frame, zeros
- * without one, and a line for each mask of conditions under which vertices were drawn; TIMED=1 also prints the processor time of the frames in microseconds. GENERIC=1 takes the generic path alone. */
+ * without one, and a line for each mask of conditions under which vertices were drawn; TIMED=1 also prints the processor time of the
+ * frames in microseconds. GENERIC=1 takes the generic path alone. */
 #include <GL/gl.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 #include "../offscreen.h"
+#include "../tests/ppm.h"
 
 enum { WIDTH = 400, HEIGHT = 300, RINGS = 48, SECTORS = 64, TEXELS = 64 };
 struct point { float coord[2], normal[3], position[3]; };
@@ -255,16 +257,6 @@ static long count_fragments(void)
     return sum;
 }
 
-static int write_picture(const char *path, unsigned char (*pixels)[4])
-{
-    FILE *file = fopen(path, "wb");
-    if (!file) return 0;
-    fprintf(file, "P6\n%d %d\n255\n", WIDTH, HEIGHT);
-    for (int y = HEIGHT - 1; y >= 0; y--)
-        for (int x = 0; x < WIDTH; x++) fwrite(pixels[y * WIDTH + x], 1, 3, file);
-    return fclose(file) == 0;
-}
-
 int main(int argc, char **argv)
 {
     static unsigned char pixels[WIDTH * HEIGHT][4];
@@ -287,7 +279,7 @@ int main(int argc, char **argv)
     clock_t begin = clock();
     for (int i = 0; i < frames; i++) viewer_frame();
     clock_t finish = clock();
-    if (argc > 4 && !write_picture(argv[4], pixels)) return perror(argv[4]), 1;
+    if (argc > 4 && !write_ppm(argv[4], WIDTH, HEIGHT, pixels)) return perror(argv[4]), 1;
     vertices = triangles = vectors = changes = 0;
     memset(by_mask, 0, sizeof by_mask);
     long fragments = 0;

@@ -121,25 +121,22 @@ static uint8_t *room(size_t bytes)
     return at;
 }
 
-void send_request(unsigned code, const uint32_t *operands, int count)
-{
-    struct request head = { GLX_MAJOR, (uint8_t)code, (uint16_t)(1 + count) };
-    uint8_t *at = room(4 + 4 * (size_t)count);
-    memcpy(at, &head, sizeof head);
-    memcpy(at + 4, operands, 4 * (size_t)count);
-}
-
-/* Begins a request that may grow. Such a one is known by where it ends: the buffer's end. */
-static void begin_growing(struct request head, const uint32_t *operands, int count)
+/* Writes a request, and returns where it begins. */
+static uint8_t *put_request(struct request head, const uint32_t *operands, int count)
 {
     head.words = (uint16_t)(1 + count);
     uint8_t *at = room(4 + 4 * (size_t)count);
     memcpy(at, &head, sizeof head);
     memcpy(at + 4, operands, 4 * (size_t)count);
-    connection.open = (size_t)(at - connection.buffer) + 1;
+    return at;
 }
 
-/* Adds bytes to it; 0 if it is another request, or the buffer is full. */
+void send_request(unsigned code, const uint32_t *operands, int count)
+{
+    put_request((struct request){ GLX_MAJOR, (uint8_t)code, 0 }, operands, count);
+}
+
+/* Adds bytes to the last request; null if that is another one, or does not grow, or the buffer is full. */
 static inline uint8_t *grow(struct request head, const uint32_t *operands, int count, size_t bytes)
 {
     struct connection *c = &connection;
@@ -158,29 +155,29 @@ static inline uint8_t *grow(struct request head, const uint32_t *operands, int c
     return at;
 }
 
+/* Room for items of a request: in the last one, or in a new one, which may grow as long as it is the last. */
+static inline uint8_t *room_for_items(struct request head, const uint32_t *operands, int count, size_t bytes)
+{
+    uint8_t *at = grow(head, operands, count, bytes);
+    if (at) return at;
+    if (connection.used + 4 + 4 * (size_t)count + bytes > BUFFER_BYTES) flush();
+    uint8_t *request = put_request(head, operands, count);
+    connection.open = (size_t)(request - connection.buffer) + 1;
+    return grow(head, operands, count, bytes);
+}
+
 void send_core_request(unsigned major, const uint32_t *operands, int count, const int16_t *items, size_t bytes)
 {
     struct request head = { (uint8_t)major, 0, 0 };
-    uint8_t *at = items ? grow(head, operands, count, bytes) : NULL;
-    if (!at) {
-        if (connection.used + 4 + 4 * (size_t)count + bytes > BUFFER_BYTES) flush();
-        begin_growing(head, operands, count);
-        at = items ? grow(head, operands, count, bytes) : NULL;
-    }
-    if (at) memcpy(at, items, bytes);
+    if (items) memcpy(room_for_items(head, operands, count, bytes), items, bytes);
+    else put_request(head, operands, count);
 }
 
 void send_flat_command(uint32_t drawable, struct flat_command command, const int16_t *items, size_t bytes)
 {
     struct request head = { GLX_MAJOR, REQUEST_VENDOR_PRIVATE, 0 };
     uint32_t operands[3] = { VENDOR_DRAW_FLAT, 0, drawable };
-    size_t total = sizeof command + bytes;
-    uint8_t *at = grow(head, operands, 3, total);
-    if (!at) {
-        if (connection.used + 16 + total > BUFFER_BYTES) flush();
-        begin_growing(head, operands, 3);
-        at = grow(head, operands, 3, total);
-    }
+    uint8_t *at = room_for_items(head, operands, 3, sizeof command + bytes);
     memcpy(at, &command, sizeof command);
     memcpy(at + sizeof command, items, bytes);
 }
@@ -289,9 +286,8 @@ static void connect_once(void)
         fprintf(stderr, "libGL: there is no graphics server at \"%s\": GL_SERVER must be the name of its socket\n", name ? name : "");
         exit(1);
     }
-    static const union { uint16_t word; char first; } order = { 1 };
-    uint8_t setup[SETUP_BYTES] = { order.first ? 'l' : 'B', 0, 11 }, answer[8];
-    setup[2] = order.first ? 11 : 0, setup[3] = order.first ? 0 : 11;
+    uint8_t setup[SETUP_BYTES] = { BYTE_ORDER_NAME }, answer[8];
+    memcpy(setup + 2, &(uint16_t){ 11 } /* the protocol's version */, 2);
     send_all(setup, sizeof setup);
     receive_all(answer, sizeof answer);
     if (answer[0] != 1) lost();

@@ -13,11 +13,6 @@ static unsigned attributes_of(const struct context *gl)
     return (gl->active_texture ? DEVICE_COORD : 0) | (ON(FOG) ? DEVICE_FOG : 0);
 }
 
-static size_t floats_of(unsigned attributes)
-{
-    return 4 + (attributes & DEVICE_FLAT ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
-}
-
 static uint8_t *put_vertex(uint8_t *at, const struct vertex *v, unsigned attributes)
 {
     at = put(at, v->win, 4);
@@ -31,7 +26,7 @@ static void primitive(struct context *gl, unsigned opcode, const struct vertex *
     unsigned reset)
 {
     unsigned attributes = attributes_of(gl) | (flat ? DEVICE_FLAT : 0);
-    uint8_t *at = begin_command(gl, opcode, sizeof(struct device_head) + 4 * (floats_of(attributes) * (size_t)count + (flat ? 4 : 0)));
+    uint8_t *at = begin_command(gl, opcode, sizeof(struct device_head) + 4 * (device_floats(attributes) * (size_t)count + (flat ? 4 : 0)));
     if (!at) return;
     struct device_head head = { attributes | reset, offset };
     memcpy(at, &head, sizeof head);
@@ -52,7 +47,7 @@ static int device_vertices(struct context *gl, int n)
     unsigned attributes = attributes_of(gl);
     struct device_vertices head = { (uint16_t)(attributes | (gl->stipple_counter ? 0 : DEVICE_RESET_STIPPLE)), (uint16_t)gl->primitive,
         (uint16_t)gl->parity, (uint16_t)n };
-    uint8_t *at = begin_command(gl, DEVICE_VERTICES, sizeof head + 4 * floats_of(attributes) * (size_t)n);
+    uint8_t *at = begin_command(gl, DEVICE_VERTICES, sizeof head + 4 * device_floats(attributes) * (size_t)n);
     if (!at) return 1;
     gl->stipple_counter = 1;
     memcpy(at, &head, sizeof head);

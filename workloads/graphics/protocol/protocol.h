@@ -6,8 +6,7 @@
 #include "../context.h"
 #include <stdatomic.h>
 
-enum { GLX_MAJOR = 150, BUFFER_BYTES = 32768, RING_SLOTS = 8, SETUP_BYTES = 12, MESSAGE_BYTES = 32, MOST_REPLY = 1 << 26,
-    MOST_LARGE = 1 << 26 };
+enum { GLX_MAJOR = 150, BUFFER_BYTES = 32768, RING_SLOTS = 8, SETUP_BYTES = 12, MOST_REPLY = 1 << 26, MOST_LARGE = 1 << 26 };
 
 enum { REQUEST_RENDER = 1, REQUEST_RENDER_LARGE = 2, REQUEST_CREATE_CONTEXT = 3, REQUEST_DESTROY_CONTEXT = 4, REQUEST_MAKE_CURRENT = 5,
     REQUEST_IS_DIRECT = 6, REQUEST_QUERY_VERSION = 7, REQUEST_WAIT_GL = 8, REQUEST_WAIT_X = 9, REQUEST_SWAP_BUFFERS = 11,
@@ -40,14 +39,23 @@ struct ring {
     uint8_t slot[RING_SLOTS][BUFFER_BYTES] __attribute__((aligned(64)));
 };
 
-/* What direct rendering adds to the rendering commands: primitives in window coordinates, and the raster position. */
+/* Commands of direct rendering, beside the rendering commands: primitives in window coordinates, and the raster position. */
 enum { DEVICE_TRIANGLE = 5000, DEVICE_LINE, DEVICE_POINT, DEVICE_VERTICES, DEVICE_RASTER_POSITION, MOST_OPCODE };
 /* Attributes of the vertices of a device's command; 1/w and the position are always there. */
 enum { DEVICE_FLAT = 1, DEVICE_COORD = 2, DEVICE_FOG = 4, DEVICE_RESET_STIPPLE = 8 };
 
+/* Floats of a vertex with these attributes. */
+static inline size_t device_floats(unsigned attributes)
+{
+    return 4 + (attributes & DEVICE_FLAT ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
+}
+
 struct device_head { uint32_t attributes; float offset; };
 /* Vertices that the device assembles to primitives; none of them is outside of the view volume. */
 struct device_vertices { uint16_t attributes, primitive, parity, count; };
+
+/* The byte order of both ends, as X's connection setup names it. */
+enum { BYTE_ORDER_NAME = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 'l' : 'B' };
 
 static inline size_t padded(size_t bytes) { return (bytes + 3) & ~(size_t)3; }
 

@@ -94,12 +94,8 @@ static void remote_Finish(void)
     if (current->flush_window) current->flush_window(current);
 }
 
-static void remote_Flush(void)
-{
-    /* A reply is waited for, so that a program cannot run ahead of the server by more than a picture. */
-    send_request(142, &current->remote->tag, 1);
-    remote_Finish();
-}
+/* A reply is waited for, so that a program cannot run ahead of the server by more than a picture. */
+static void remote_Flush(void) { remote_Finish(); }
 
 /* Copies an image whose rows are padded to words to where the layout of glPixelStore puts it. */
 static void place_image(int width, int height, GLenum format, GLenum type, const uint8_t *from, void *to)
@@ -210,8 +206,6 @@ const struct queries remote_queries = {
 };
 
 /* Direct rendering: what needs the frame buffer is asked from the server, all else is here. Both have the textures. */
-static GLenum device_GetError(void) { return remote_GetError(); }
-
 static void device_DeleteTextures(GLsizei n, const GLuint *names)
 {
     glDeleteTextures(n, names);
@@ -219,7 +213,7 @@ static void device_DeleteTextures(GLsizei n, const GLuint *names)
 }
 
 #define DEVICE_QUERIES \
-    .GetError = device_GetError, .Finish = remote_Finish, .Flush = remote_Flush, .ReadPixels = remote_ReadPixels, \
+    .GetError = remote_GetError, .Finish = remote_Finish, .Flush = remote_Flush, .ReadPixels = remote_ReadPixels, \
     .GetTexImage = remote_GetTexImage, .DeleteTextures = device_DeleteTextures
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"

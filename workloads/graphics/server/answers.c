@@ -48,7 +48,7 @@ static int reply_values(struct client *c, const void *values, size_t count, size
 
 /* ---- queries: w has the operands after the context's tag */
 
-/* What a query writes, unless it failed. */
+/* The values that a query writes, none if it failed. */
 #define ANSWER_VALUES(name, code, T, values, arguments, operands) \
     static int answer_##name(struct client *c, struct context *gl, const uint32_t *w, int count) \
     { \
@@ -146,6 +146,7 @@ static int answer_Finish(struct client *c, struct context *gl, const uint32_t *w
 {
     (void)gl, (void)w, (void)count;
     flush_drawable();
+    if (serving->drawable->is_window) present_finish();
     return add_reply(c, (struct message){ 0 }, 0) != NULL;
 }
 

@@ -105,11 +105,6 @@ static const uint8_t *take(float *to, const uint8_t *at, size_t count)
     return at + count * sizeof *to;
 }
 
-static size_t floats_of(unsigned attributes)
-{
-    return 4 + (attributes & DEVICE_FLAT ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
-}
-
 static const uint8_t *take_vertex(struct vertex *v, const uint8_t *at, unsigned attributes)
 {
     memset(v, 0, sizeof *v);
@@ -140,7 +135,7 @@ static int decode_primitive(struct context *gl, int count, const uint8_t *at, si
     struct device_head head;
     if (bytes < sizeof head) return 0;
     memcpy(&head, at, sizeof head);
-    if (head.attributes > 15 || bytes != sizeof head + 4 * (floats_of(head.attributes) * count + (head.attributes & DEVICE_FLAT ? 4 : 0)))
+    if (head.attributes > 15 || bytes != sizeof head + 4 * (device_floats(head.attributes) * count + (head.attributes & DEVICE_FLAT ? 4 : 0)))
         return 0;
     if (gl->raster != &null_rasterizer) draw_primitive(gl, count, &head, at + sizeof head);
     return 1;
@@ -152,7 +147,7 @@ static int decode_vertices(struct context *gl, const uint8_t *at, size_t bytes)
     if (bytes < sizeof head) return 0;
     memcpy(&head, at, sizeof head);
     if (head.attributes > 15 || head.attributes & DEVICE_FLAT || head.primitive > GL_POLYGON || head.parity > 1
-        || head.count > sizeof gl->out / sizeof *gl->out || bytes != sizeof head + 4 * floats_of(head.attributes) * head.count)
+        || head.count > sizeof gl->out / sizeof *gl->out || bytes != sizeof head + 4 * device_floats(head.attributes) * head.count)
         return 0;
     if (gl->raster == &null_rasterizer) return 1;
     at += sizeof head;

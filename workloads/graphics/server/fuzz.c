@@ -3,12 +3,12 @@
  *     fuzz SEED SESSIONS TRAIL...
  *
  * Nothing may crash (build it with sanitizers), nothing may be left allocated, no reply may have what the other client keeps, and
- * that must have its picture and texture at the end. It prints how much the server took and refused. */
+ * that must have its picture at the end. It prints how much the server took and refused. */
 #include <stdio.h>
 #include "server.h"
 
 enum { STEPS = 60, SIDE = 64, MOST_CORPUS = 1 << 16, MOST_REQUEST = 1 << 18 };
-/* What the other client's texture and picture consist of. */
+/* Every word of the other client's picture. */
 static const uint32_t SECRET = 0xd15ea5ed;
 
 static uint64_t random_state;
@@ -104,8 +104,7 @@ static size_t random_command(uint8_t *at, int is_direct)
         /* the right length for its attributes */
         uint32_t attributes = draw(16);
         memcpy(at + 4, &attributes, 4);
-        int count = DEVICE_POINT - head.opcode + 1, flat = attributes & DEVICE_FLAT ? 4 : 0;
-        int floats = 4 + (flat ? 0 : 4) + (attributes & DEVICE_COORD ? 4 : 0) + (attributes & DEVICE_FOG ? 1 : 0);
+        int count = DEVICE_POINT - head.opcode + 1, flat = attributes & DEVICE_FLAT ? 4 : 0, floats = (int)device_floats(attributes);
         if (head.opcode == DEVICE_VERTICES) {
             struct device_vertices v = { (uint16_t)(attributes & ~DEVICE_FLAT), (uint16_t)draw(10), (uint16_t)draw(2), (uint16_t)draw(12) };
             memcpy(at + 4, &v, sizeof v);
@@ -193,8 +192,7 @@ static size_t put_request(uint8_t *at, unsigned code, const uint32_t *operands, 
 /* A client with a context whose tag is 1, and a drawable. */
 static struct client *begin(int is_direct, int side)
 {
-    static const union { uint16_t word; char first; } order = { 1 };
-    uint8_t p[256] = { order.first ? 'l' : 'B' };
+    uint8_t p[256] = { BYTE_ORDER_NAME };
     size_t n = SETUP_BYTES;
     struct client *c = open_client();
     n += put_request(p + n, REQUEST_CREATE_CONTEXT, (uint32_t[]){ 1, 1 + draw(2), 0, 0, (uint32_t)is_direct }, 5);

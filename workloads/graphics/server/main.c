@@ -129,14 +129,8 @@ static int send_waiting(struct peer *p)
 static void tell_of_space(struct peer *p)
 {
     struct message m = { .type = MESSAGE_SPACE };
-    struct bytes *out = &p->client->out;
-    if (out->used + sizeof m > out->capacity) {
-        uint8_t *grown = realloc(out->data, out->used + 4096);
-        if (!grown) return;
-        out->data = grown, out->capacity = out->used + 4096;
-    }
-    memcpy(out->data + out->used, &m, sizeof m);
-    out->used += sizeof m;
+    uint8_t *at = append_bytes(&p->client->out, sizeof m);
+    if (at) memcpy(at, &m, sizeof m);
 }
 
 /* Copies a slot, which the client may still change: only the copy is looked at. Returns 0 if the counters are wrong. */

@@ -18,5 +18,6 @@ int present_size(void *window, int *width, int *height)
     return 0;
 }
 void present_picture(void *window, const struct framebuffer *fb) { (void)window, (void)fb; }
+void present_finish(void) { }
 void present_close(void *window) { (void)window; }
 void present_events(void) { }

@@ -1,4 +1,5 @@
-/* Clients and their requests; answers.c has those that return something of OpenGL. Contexts, drawables and what they hold belong to one client, by numbers that mean nothing to others. */
+/* Clients and their requests; answers.c has those that return something of OpenGL. Contexts, drawables and what they hold belong to one
+ * client, by numbers that mean nothing to others. */
 #include "server.h"
 #include <stdio.h>
 
@@ -121,8 +122,8 @@ static int make_client_current(struct client *c, const uint32_t *w)
     if (w[1] == 0) return add_reply(c, m, 0) != NULL;
     struct rendering *r = rendering_of_id(c, w[1]);
     if (!r) return refuse_request(c, BAD_CONTEXT);
-    int i = drawable_index(c, w[0]), width, height;
-    struct drawable *d = i >= 0 ? c->drawable[i] : NULL;
+    int width, height;
+    struct drawable *d = client_drawable(c, w[0]);
     void *window = d ? NULL : present_window(w[0], &width, &height);
     if (window) {
         d = make_drawable(c, w[0], width, height, r->is_double);
@@ -145,7 +146,7 @@ static int create_pbuffer(struct client *c, const uint32_t *w, int count)
         if (w[i] == 0x8041) width = w[i + 1];
         if (w[i] == 0x8040) height = w[i + 1];
     }
-    if (drawable_index(c, w[2]) >= 0 || width > MOST_WIDTH_OF_DRAWABLE || height > MOST_WIDTH_OF_DRAWABLE) return refuse_request(c, BAD_VALUE);
+    if (client_drawable(c, w[2]) || width > MOST_WIDTH_OF_DRAWABLE || height > MOST_WIDTH_OF_DRAWABLE) return refuse_request(c, BAD_VALUE);
     return make_drawable(c, w[2], (int)width, (int)height, w[1] == 1) ? 1 : refuse_request(c, BAD_ALLOC);
 }
 
@@ -156,9 +157,8 @@ void show_drawable(struct drawable *d)
 
 static int swap_buffers(struct client *c, uint32_t id)
 {
-    int i = drawable_index(c, id);
-    if (i < 0) return refuse_request(c, BAD_DRAWABLE);
-    struct drawable *d = c->drawable[i];
+    struct drawable *d = client_drawable(c, id);
+    if (!d) return refuse_request(c, BAD_DRAWABLE);
     if (d->fb->color[1]) memcpy(d->fb->color[0], d->fb->color[1], (size_t)d->fb->width * d->fb->height * 4);
     show_drawable(d);
     follow(c, d);
@@ -171,9 +171,9 @@ static int vendor_private(struct client *c, const uint32_t *w, int count)
         c->wants_ring = 1;                              /* the transport answers */
         return 1;
     }
-    int i = w[0] == VENDOR_READ_DRAWABLE && count == 3 ? drawable_index(c, w[2]) : -1;
-    if (i < 0) return refuse_request(c, w[0] == VENDOR_READ_DRAWABLE ? BAD_DRAWABLE : BAD_VALUE);
-    const struct framebuffer *fb = c->drawable[i]->fb;
+    const struct drawable *d = w[0] == VENDOR_READ_DRAWABLE && count == 3 ? client_drawable(c, w[2]) : NULL;
+    if (!d) return refuse_request(c, w[0] == VENDOR_READ_DRAWABLE ? BAD_DRAWABLE : BAD_VALUE);
+    const struct framebuffer *fb = d->fb;
     size_t bytes = (size_t)fb->width * fb->height * 4;
     uint8_t *at = bytes <= MOST_REPLY ? add_reply(c, (struct message){ .extra = { (uint32_t)fb->width, (uint32_t)fb->height } }, bytes) : NULL;
     if (at) memcpy(at, fb->color[0], bytes);
@@ -240,7 +240,7 @@ static int render_large(struct client *c, uint32_t tag, const uint8_t *p, size_t
 
 /* ---- requests */
 
-/* What the other contexts of a client leave to one. */
+/* The memory that the other contexts of a client leave to one. */
 static size_t memory_left(const struct client *c, const struct rendering *r)
 {
     size_t used = 0;
@@ -300,6 +300,7 @@ static int execute(struct client *c, const struct request *head, const uint8_t *
     if (head->code >= sizeof least || count < least[head->code] || count > 32)
         return refuse_request(c, head->code < sizeof least && least[head->code] ? BAD_LENGTH : BAD_REQUEST);
     struct rendering *r = rendering_of_id(c, w[0]);
+    const struct drawable *d;
     int drawable;
     switch (head->code) {
     case REQUEST_CREATE_CONTEXT: return create_context(c, w);
@@ -322,10 +323,9 @@ static int execute(struct client *c, const struct request *head, const uint8_t *
         free_drawable(c, drawable);
         return 1;
     case REQUEST_GET_DRAWABLE_ATTRIBUTES:
-        drawable = drawable_index(c, w[0]);
-        if (drawable < 0) return refuse_request(c, BAD_DRAWABLE);
-        return add_reply(c, (struct message){ .extra = { (uint32_t)c->drawable[drawable]->fb->width,
-                                              (uint32_t)c->drawable[drawable]->fb->height } }, 0) != NULL;
+        d = client_drawable(c, w[0]);
+        if (!d) return refuse_request(c, BAD_DRAWABLE);
+        return add_reply(c, (struct message){ .extra = { (uint32_t)d->fb->width, (uint32_t)d->fb->height } }, 0) != NULL;
     default: return refuse_request(c, BAD_REQUEST);
     }
 }
@@ -346,9 +346,8 @@ void close_client(struct client *c)
 /* X's connection setup: the byte order, and the protocol's version. */
 static int set_up(struct client *c, const uint8_t *p)
 {
-    static const union { uint16_t word; char first; } order = { 1 };
     uint8_t *answer = append_bytes(&c->out, 8);
-    if (!answer || p[0] != (order.first ? 'l' : 'B')) return 0;
+    if (!answer || p[0] != BYTE_ORDER_NAME) return 0;
     answer[0] = 1;
     c->is_set_up = 1;
     return 1;

@@ -4,7 +4,7 @@
 #include "../protocol/protocol.h"
 
 enum { CLIENT_CONTEXTS = 16, CLIENT_DRAWABLES = 16, CLIENT_PENS = 16, MOST_WIDTH_OF_DRAWABLE = 4096, MOST_MEMORY = 1 << 28, MOST_PENDING = 1 << 18 };
-/* What one request may cost, and the requests of a client before it is another one's turn: in pixels, or what takes as long. */
+/* The most that one request may cost, and the requests of a client before it is another one's turn: in pixels, or what takes as long. */
 static const uint64_t MOST_WORK = 1 << 27, MOST_WORK_OF_TURN = 1 << 22;
 
 /* Pixels that contexts of a client draw to; a window's are shown by present.c. */
@@ -33,8 +33,8 @@ struct client {
 
 struct client *open_client(void);
 void close_client(struct client *c);
-/* Executes the complete requests in p[0..n), as long as few enough bytes wait to be sent and it is the client's turn. Returns how many bytes it took; -1 if the
- * client has to go, because requests cannot be told apart any more, or one costs too much. */
+/* Executes the complete requests in p[0..n), as long as few enough bytes wait to be sent and it is the client's turn. Returns how many
+ * bytes it took; -1 if the client has to go, because requests cannot be told apart any more, or one costs too much. */
 long client_execute(struct client *c, const uint8_t *p, size_t n);
 
 /* Primitives go to this rasterizer. */
@@ -68,6 +68,8 @@ int present_connection(void);
 void *present_window(uint32_t id, int *width, int *height);
 int present_size(void *window, int *width, int *height);
 void present_picture(void *window, const struct framebuffer *fb);
+/* Waits until the X server has all pictures: what reads a window by another connection sees them. */
+void present_finish(void);
 void present_close(void *window);
 void present_events(void);
 #endif

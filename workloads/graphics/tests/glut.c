@@ -3,7 +3,6 @@
  * GLUT's own (its teapot is a body of revolution here): both implementations of OpenGL draw the same ones. */
 #include <GL/glut.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef OSMESA
@@ -11,6 +10,7 @@
 #else
 #include "../offscreen.h"
 #endif
+#include "ppm.h"
 
 enum { MOST = 600 };
 static int width = 300, height = 300, has_window;
@@ -91,13 +91,7 @@ void glutMainLoop(void)
     if (draw) draw();
     glFinish();
     const char *name = getenv("PICTURE");
-    FILE *f = name ? fopen(name, "wb") : NULL;
-    if (!f) exit(1);
-    fprintf(f, "P6\n%d %d\n255\n", width, height);
-    for (int y = height - 1; y >= 0; y--)
-        for (int x = 0; x < width; x++) fwrite(pixels + 4 * ((size_t)y * width + x), 1, 3, f);
-    fclose(f);
-    exit(0);
+    exit(name && write_ppm(name, width, height, (void *)pixels) ? 0 : 1);
 }
 
 /* A body of revolution around the z axis: radius and height at each ring come from a profile. */

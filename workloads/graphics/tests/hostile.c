@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { SECONDS = 120, KILLED = 6 };
+static const char *const ways[] = { "socket", "ring", "buffers" };
 static unsigned char expected[SCENE_SIZE][SCENE_SIZE][4], found[SCENE_SIZE][SCENE_SIZE][4];
 
 static void fail(const char *what)
@@ -36,7 +37,6 @@ static void draw(void *pixels)
 /* Other clients draw as if they were alone. */
 static void check_others(const char *what)
 {
-    static const char *const ways[] = { "socket", "ring", "buffers" };
     for (int i = 0; i < 3; i++) {
         pid_t child = fork();
         if (child == 0) {
@@ -68,8 +68,7 @@ static int plain_connection(void)
 
 static int set_up_connection(void)
 {
-    static const union { uint16_t word; char first; } order = { 1 };
-    char setup[SETUP_BYTES] = { order.first ? 'l' : 'B' }, answer[8];
+    char setup[SETUP_BYTES] = { BYTE_ORDER_NAME }, answer[8];
     int s = plain_connection();
     if (send(s, setup, sizeof setup, MSG_NOSIGNAL) != sizeof setup || recv(s, answer, sizeof answer, MSG_WAITALL) != sizeof answer)
         fail("the server does not set up connections");
@@ -110,7 +109,7 @@ static int is_ended(int s)
     }
 }
 
-/* ---- what clients do */
+/* ---- harmful clients */
 
 static void send_half_a_request(void)
 {
@@ -129,10 +128,8 @@ static void read_no_replies(void)
 {
     int s = drawing_connection(1024);
     fcntl(s, F_SETFL, O_NONBLOCK);
-    uint32_t words[8] = { 0, 1, 0, 0, 1024, 1024, GL_RGBA, GL_UNSIGNED_BYTE };
-    memcpy(words, &(struct request){ GLX_MAJOR, 111, 9 }, 4);
-    uint32_t request[9] = { 0 };
-    memcpy(request, words, sizeof words);
+    uint32_t request[9] = { 0, 1, 0, 0, 1024, 1024, GL_RGBA, GL_UNSIGNED_BYTE, 0 };
+    memcpy(request, &(struct request){ GLX_MAJOR, 111, 9 }, 4);
     for (int i = 0, refused = 0; i < 100000 && refused < 20; i++)
         if (send(s, request, sizeof request, MSG_NOSIGNAL) < 0) refused++, usleep(5000);
     check_others("replies that nobody reads");
@@ -307,7 +304,6 @@ static void connect_too_often(void)
 
 static void die_while_drawing(void)
 {
-    static const char *const ways[] = { "socket", "ring", "buffers" };
     for (int i = 0; i < KILLED; i++) {
         pid_t child = fork();
         if (child == 0) {
@@ -323,7 +319,6 @@ static void die_while_drawing(void)
 
 static void lose_the_server(pid_t server)
 {
-    static const char *const ways[] = { "socket", "ring", "buffers" };
     pid_t child[3];
     for (int i = 0; i < 3; i++) {
         child[i] = fork();

@@ -1,7 +1,7 @@
 /* A panel drawn by calls of Xlib: rulings, frames, bars, curves, points, at the borders and beyond. Writes the picture: `panel FILE`. */
 #include <math.h>
-#include <stdio.h>
 #include "../xlib/vectored.h"
+#include "ppm.h"
 
 enum { WIDTH = 160, HEIGHT = 120 };
 static unsigned char pixels[HEIGHT][WIDTH][4];
@@ -44,11 +44,5 @@ int main(int argc, char **argv)
     draw(d, p, gc);
     XSync(d, 0);
     vectored_read(d, p, pixels, WIDTH, HEIGHT);
-    FILE *f = fopen(argv[1], "wb");
-    if (!f) return 1;
-    fprintf(f, "P6\n%d %d\n255\n", WIDTH, HEIGHT);
-    for (int y = HEIGHT - 1; y >= 0; y--)
-        for (int x = 0; x < WIDTH; x++) fwrite(pixels[y][x], 1, 3, f);
-    fclose(f);
-    return 0;
+    return !write_ppm(argv[1], WIDTH, HEIGHT, pixels[0]);
 }

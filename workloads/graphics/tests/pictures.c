@@ -1,6 +1,6 @@
 /* Draws every scene and writes its picture: `pictures FOLDER`. With -DOSMESA by Mesa's off-screen library, otherwise by ours. */
+#include "ppm.h"
 #include "scenes.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef OSMESA
@@ -41,12 +41,7 @@ int main(int argc, char **argv)
         draw(s);
         char name[512];
         snprintf(name, sizeof name, "%s/%s.ppm", argv[1], s->name);
-        FILE *f = fopen(name, "wb");
-        if (!f) return 1;
-        fprintf(f, "P6\n%d %d\n255\n", SCENE_SIZE, SCENE_SIZE);
-        for (int y = SCENE_SIZE - 1; y >= 0; y--)
-            for (int x = 0; x < SCENE_SIZE; x++) fwrite(pixels[y][x], 1, 3, f);
-        fclose(f);
+        if (!write_ppm(name, SCENE_SIZE, SCENE_SIZE, pixels[0])) return 1;
     }
     return 0;
 }

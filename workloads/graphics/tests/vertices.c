@@ -44,7 +44,7 @@ static void build(void)
 
 static void set(GLenum name, int on) { (on ? glEnable : glDisable)(name); }
 
-/* What every mask has. */
+/* The state that every mask has. */
 static void prepare(void)
 {
     static const float plane[4] = { 1, 0.5f, 0, 0 };

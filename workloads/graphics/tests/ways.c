@@ -1,4 +1,4 @@
-/* What a vertex costs by each way of rendering: `ways WAY SCENE COUNT [software]`.
+/* The cost of a vertex by each way of rendering: `ways WAY SCENE COUNT [software]`.
  *   WAY    local     the library alone, in this process
  *          socket, ring    GLX's protocol, by a socket or by shared memory (indirect)
  *          buffers   commands of the device in shared memory (direct)

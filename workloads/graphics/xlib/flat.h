@@ -1,4 +1,4 @@
-/* What two-dimensional drawing consists of, whichever way it comes: kinds of items of 16-bit coordinates, in one colour. */
+/* Two-dimensional drawing, whichever way it comes: kinds of items of 16-bit coordinates, in one colour. */
 #ifndef FLAT_H
 #define FLAT_H
 #include "../context.h"

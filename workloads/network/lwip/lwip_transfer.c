@@ -1,4 +1,4 @@
-/* What `transfer` does, by lwIP: it sends and receives through a TAP device, and checks every byte. The peer is the same, the host's TCP.
+/* The transfer of transfer.c by lwIP: it sends and receives through a TAP device, and checks every byte. The peer is the same, the host's TCP.
  *
  *     lwip_transfer [NAME=VALUE ...]
  *
@@ -34,7 +34,6 @@
 #define RANGES 64
 #define AT_A_TIME 32 /* Frames that one poll reads. */
 #define NEEDS_CSUM 1
-#define DATA_VALID 2
 #define ETHERNET 14
 
 /* By namespace.c, whose header has names of ours that are lwIP's, too. */
@@ -55,9 +54,9 @@ static struct {
 /* A direction's connection. */
 struct stream {
     struct tcp_pcb *pcb;
-    uint64_t position, bytes; /* So far, and of all. */
-    bool has_ended;
-    char verdict; /* What the host says of sent bytes. */
+    uint64_t position; /* Bytes so far. */
+    bool is_established, has_ended;
+    char verdict; /* The answer of the host to the bytes sent. */
 };
 
 static int tap;
@@ -214,7 +213,7 @@ static err_t accepted(void *stream, struct tcp_pcb *pcb, err_t error) {
 
 static err_t established(void *stream, struct tcp_pcb *pcb, err_t error) {
     (void)pcb;
-    if (error == ERR_OK) ((struct stream *)stream)->bytes = argument("send");
+    if (error == ERR_OK) ((struct stream *)stream)->is_established = true;
     return error;
 }
 
@@ -236,7 +235,7 @@ static void send_all(void) {
     uint64_t total = argument("send"), seed = argument("seed");
     adopt(&sent, tcp_new());
     if (tcp_connect(sent.pcb, &host, SINK_PORT, established) != ERR_OK) fail("connect");
-    while (sent.bytes == 0) poll_stack();
+    while (!sent.is_established) poll_stack();
     while (sent.position < total) {
         /* Sizes of all kinds. */
         size_t part = 1 + (size_t)random() % BUFFER;
