@@ -44,7 +44,7 @@ pub(super) struct FrameCycles {
     pub(super) drawn: f64,
 }
 
-/// What was found of a test.
+/// The results of a test.
 #[derive(Clone, Debug)]
 pub(super) struct ViewerResult {
     pub(super) work: FrameWork,
