@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use pathlength_workloads::workload::{Source, Workload};
-
 /// Masks of conditions whose paths are compiled in the short test: every condition occurs, alone or with others.
 const SAMPLE: [&str; 8] = ["0", "1", "3", "12", "243", "268", "524", "1023"];
 
@@ -43,27 +41,4 @@ fn special_paths_equal_the_generic_one_and_pictures_are_those_of_mesa_by_every_w
         .output()
         .unwrap();
     assert_eq!(compare.status.code(), Some(1));
-}
-
-#[test]
-fn the_workload_has_every_file_of_the_library() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads/graphics");
-    let workload = Workload::named("graphics").unwrap();
-    let embedded: Vec<&str> = workload
-        .sources
-        .iter()
-        .filter_map(|source| match source {
-            Source::Embedded { name, .. } => name.strip_prefix("source/"),
-            _ => None,
-        })
-        .collect();
-    let mut files = 0;
-    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        if entry.file_type().unwrap().is_file() {
-            let name = entry.file_name().into_string().unwrap();
-            assert!(embedded.contains(&name.as_str()), "{name} is not in crates/workloads/src/graphics.rs");
-            files += 1;
-        }
-    }
-    assert!(files > 30, "{files} files");
 }
