@@ -1,11 +1,11 @@
 //! The report of the study as a page.
 
-use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
-use table::Table;
+use report::{Arrangement, Chart, Error, Page, PageBlock, PageFigure, PageSection};
 
 use super::runs::SYSTEMS;
 use super::vertices::{CONDITIONS, EXACT, HOST, PATHS, VertexCost};
 use super::{GraphicsStudy, tables};
+use crate::study_report::section;
 
 /// Makes the page.
 pub(super) fn page(study: &GraphicsStudy) -> Result<Page, Error> {
@@ -70,7 +70,7 @@ fn figures(
     figures
 }
 
-fn shares_chart(study: &GraphicsStudy) -> Result<report::Chart, Error> {
+fn shares_chart(study: &GraphicsStudy) -> Result<Chart, Error> {
     let table = tables::shares(&study.vertices);
     let machines = [SYSTEMS[0].label, SYSTEMS[1].label, HOST];
     let columns = &machines[..if study.without_host.is_some() { 2 } else { 3 }];
@@ -79,15 +79,6 @@ fn shares_chart(study: &GraphicsStudy) -> Result<report::Chart, Error> {
     Ok(report::bars(&immediate, "conditions", columns, Arrangement::Grouped)?
         .titled("shares-chart", "The generic path's rate as a share of the special path's, by conditions.")
         .captioned(SHARES_CHART))
-}
-
-/// A section of a text and tables.
-fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = Table>) -> PageSection {
-    let blocks = std::iter::once(PageBlock::Paragraph(text.into()));
-    PageSection {
-        heading: heading.into(),
-        blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect(),
-    }
 }
 
 fn pictures(study: &GraphicsStudy) -> PageSection {
@@ -116,14 +107,18 @@ fn traps(study: &GraphicsStudy) -> PageSection {
     section("Exact traps", &format!("{TRAPS} {words}"), [])
 }
 
+/// A section with a chart between its text and its tables.
+fn charted(mut section: PageSection, chart: Chart) -> PageSection {
+    section.blocks.insert(1, PageBlock::Chart(chart));
+    section
+}
+
 fn clocks(study: &GraphicsStudy) -> Result<PageSection, Error> {
     let table = tables::clocks(&study.clocks);
     let chart = report::lines(&table, "MHz", &PATHS, "M vertices/s")?
         .titled("clocks-chart", "Lit vertices by the clock of a 21164.")
         .captioned("A client and the library alone, in immediate mode.");
-    let mut section = section("Vertices against clock", CLOCKS, [table]);
-    section.blocks.insert(1, PageBlock::Chart(chart));
-    Ok(section)
+    Ok(charted(section("Vertices against clock", CLOCKS, [table]), chart))
 }
 
 fn variants(study: &GraphicsStudy) -> Result<PageSection, Error> {
@@ -138,9 +133,7 @@ fn variants(study: &GraphicsStudy) -> Result<PageSection, Error> {
         "Cycles a vertex that special paths save on a 21164, by the number of variants that alternate.",
     )
     .captioned("Below zero the larger library is slower than the generic path.");
-    let mut section = section("Many variants", VARIANTS, [tables::variants(&study.variants)]);
-    section.blocks.insert(1, PageBlock::Chart(chart));
-    Ok(section)
+    Ok(charted(section("Many variants", VARIANTS, [tables::variants(&study.variants)]), chart))
 }
 
 fn sizes(study: &GraphicsStudy) -> Result<PageSection, Error> {
@@ -153,9 +146,7 @@ fn sizes(study: &GraphicsStudy) -> Result<PageSection, Error> {
     )?
     .titled("sizes-chart", "Variants by the number of conditions.")
     .captioned(SIZES_CHART);
-    let mut section = section("Coverage, text and compile time", SIZES, [table]);
-    section.blocks.insert(1, PageBlock::Chart(chart));
-    Ok(section)
+    Ok(charted(section("Coverage, text and compile time", SIZES, [table]), chart))
 }
 
 fn composite(study: &GraphicsStudy) -> Result<PageSection, Error> {

@@ -1,11 +1,12 @@
 //! The report of the study as a page.
 
-use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
+use report::{Arrangement, Error, Page, PageBlock, PageFigure};
 use table::rounded;
 
 use super::benchmarks::STEPS;
 use super::tables::{self, PRINTED};
 use super::{MOST_CLIENTS, NumaStudy};
+use crate::study_report::section;
 
 /// What was changed in PostgreSQL, and why.
 const CHANGES: &str = include_str!("../../../../workloads/postgresql/cache-lines.sh");
@@ -96,13 +97,4 @@ pub(super) fn page(study: &NumaStudy) -> Result<Page, Error> {
         ],
         provenance: study.provenance.clone(),
     })
-}
-
-/// A section of a text and tables.
-fn section(heading: &str, text: &str, tables: impl IntoIterator<Item = table::Table>) -> PageSection {
-    let blocks = std::iter::once(PageBlock::Paragraph(text.into()));
-    PageSection {
-        heading: heading.into(),
-        blocks: blocks.chain(tables.into_iter().map(PageBlock::Table)).collect(),
-    }
 }
