@@ -305,7 +305,7 @@ pub(super) fn composites(all: &[CompositeRate]) -> Table {
         Table::new("composites", "The weighted geometric mean of the tests' frames a second.", &columns);
     for one in all {
         table.row(vec![
-            one.machine.as_str().into(),
+            one.machine.into(),
             one.device.as_str().into(),
             one.path.into(),
             Value::Real(one.rate),
@@ -363,7 +363,7 @@ pub(super) fn devices() -> Table {
         ("bytes a vertex", Kind::Real(0)),
     ];
     let mut table = Table::new("devices", "Devices, as data/graphics/ describes them.", &columns);
-    for device in stages::devices().into_iter().flatten() {
+    for device in stages::devices() {
         let rates = [
             device.triangles_per_second,
             device.vectors_per_second,
