@@ -62,7 +62,7 @@ fn job(system: usize, masks: &str, mode: &str, path: &str) -> FrameJob {
 }
 
 /// Every pair of conditions and mode that is measured.
-fn cases() -> Vec<(u32, &'static str, &'static str)> {
+pub(super) fn cases() -> Vec<(u32, &'static str, &'static str)> {
     let immediate = CONDITIONS.map(|(mask, name)| (mask, name, MODES[0]));
     let lit = MODES[1..].iter().map(|&mode| (LIT, CONDITIONS[1].1, mode));
     immediate.into_iter().chain(lit).collect()
@@ -189,7 +189,7 @@ pub(super) struct VariantCost {
 }
 
 /// How many variants alternate. Masks of lighting are the first of them that are canonical.
-const VARIANTS: [u32; 5] = [1, 4, 16, 64, 256];
+pub(super) const VARIANTS: [u32; 5] = [1, 4, 16, 64, 256];
 
 /// Variants that alternate after few and after many vertices, on the 21164.
 pub(super) fn variants(runner: &GraphicsRunner) -> Result<Vec<VariantCost>, Error> {
