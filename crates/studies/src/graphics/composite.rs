@@ -3,7 +3,7 @@
 use report::Picture;
 
 use super::error::Error;
-use super::runs::{FrameJob, GraphicsRunner, SYSTEMS};
+use super::runs::{FrameCost, FrameJob, GraphicsRunner, SYSTEMS};
 
 /// A test of the viewer.
 pub(super) struct ViewerTest {
@@ -89,7 +89,7 @@ pub(super) fn tests(runner: &GraphicsRunner) -> Result<Vec<ViewerResult>, Error>
 fn result(
     runner: &GraphicsRunner,
     test: &ViewerTest,
-    costs: &[super::runs::FrameCost],
+    costs: &[FrameCost],
     folder: &std::path::Path,
 ) -> Result<ViewerResult, Error> {
     let path = folder.join(format!("{}.ppm", test.name));
