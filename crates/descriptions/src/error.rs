@@ -6,7 +6,7 @@ pub enum DescriptionError {
     /// The file cannot be read.
     #[error("cannot read the {kind}'s file {path}: {error}")]
     Unreadable {
-        /// What is described, as `machine`.
+        /// The kind of thing that is described, as `machine`.
         kind: &'static str,
         /// The file.
         path: String,
@@ -16,7 +16,7 @@ pub enum DescriptionError {
     /// Neither the name of a description nor a file.
     #[error("no {kind} is called {name:?}: use {names}, or the path of a file, as mine.toml")]
     Unknown {
-        /// What is described, as `machine`.
+        /// The kind of thing that is described, as `machine`.
         kind: &'static str,
         /// The name.
         name: String,

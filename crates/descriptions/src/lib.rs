@@ -16,7 +16,7 @@ pub use setting::{FieldSetting, assignment};
 /// The descriptions of one kind that come with Pathlength.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptions {
-    /// What is described, as errors call it: `machine`.
+    /// The kind of thing that is described, as errors call it: `machine`.
     pub kind: &'static str,
     /// The names, with their files.
     pub files: &'static [(&'static str, &'static str)],

@@ -179,7 +179,11 @@ fn a_syntax_error_is_reported_with_its_line() {
         ("size = \"8K\"", "size = \"8Q\"", "a number of bytes, as 32, \"8K\" or \"2M\""),
         ("size = \"8K\"", "size = \"99999999999G\"", "a number of bytes"),
         ("size = \"8K\"", "size = -1", "a number of bytes"),
-        ("\"round-robin\"", "\"best\"", "\"best\" is no replacement policy: give lru, fifo, round-robin, "),
+        (
+            "\"round-robin\"",
+            "\"best\"",
+            "\"best\" is no replacement policy: give lru, fifo, round-robin, random, not-last-used",
+        ),
         ("\"round-robin\"", "3", "expected the name of a replacement policy: lru, fifo,"),
         ("title = \"A machine\"", "title = ", "line 2"),
     ];

@@ -261,6 +261,7 @@ impl Data {
         self.files.insert(id.clone(), csv.into());
         let (body, total) = table.rows.split_at(table.rows.len().saturating_sub(table.total.into()));
         let long = body.len() > ROWS_SHOWN;
+        let order = in_page_order(&table.columns);
         Ok(html! {
             figure.table id=(id) data-rows=[long.then_some(ROWS_SHOWN)] {
                 figcaption { strong { (Prose(&table.title)) } }
@@ -272,14 +273,14 @@ impl Data {
                 }
                 div.scroll tabindex="0" role="region" aria-label=(text::printable(&table.title)) {
                     table {
-                        thead { tr { @for column in in_page_order(&table.columns) {
+                        thead { tr { @for &column in &order {
                             @let column = &table.columns[column];
                             th scope="col" class=[class(column.kind)] {
                                 button type="button" { (cells::heading(column)) }
                             }
                         } } }
-                        tbody { @for row in body { (cells_of(table, row)) } }
-                        @if table.total { tfoot { @for row in total { (cells_of(table, row)) } } }
+                        tbody { @for row in body { (cells_of(table, &order, row)) } }
+                        @if table.total { tfoot { @for row in total { (cells_of(table, &order, row)) } } }
                     }
                 }
                 @if long { button.more type="button" hidden {} }
@@ -294,9 +295,10 @@ impl Data {
     }
 }
 
-fn cells_of(table: &Table, row: &[Value]) -> Markup {
+/// A row, with its columns in an order.
+fn cells_of(table: &Table, order: &[usize], row: &[Value]) -> Markup {
     html! {
-        tr { @for column in in_page_order(&table.columns) {
+        tr { @for &column in order {
             @let (column, value) = (&table.columns[column], &row[column]);
             td class=[class(column.kind)] data-value=[sort_key(value)] {
                 // The typographic minus is as wide as the plus.

@@ -14,7 +14,7 @@ macro_rules! graphics_source {
 }
 
 /// Every file that `workloads/graphics/build` and the programs are made from, GLX apart.
-pub(crate) const SOURCES: &[Source] = &[
+const SOURCES: &[Source] = &[
     graphics_source!("arrays.c"),
     graphics_source!("attribs.c"),
     graphics_source!("buffers.c"),

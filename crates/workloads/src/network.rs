@@ -10,10 +10,21 @@ macro_rules! network_source {
     };
 }
 
-/// The stack's files, and more.
-macro_rules! stack_with {
-    ($($more:literal),*) => {
-        &[
+/// A list of files with their contents.
+macro_rules! network_sources {
+    ($($name:literal),*) => { &[$(network_source!($name)),*] };
+}
+
+/// A list of files' names.
+macro_rules! names {
+    ($($name:literal),*) => { &[$($name),*] };
+}
+
+/// Passes the stack's files to another macro, between some before and some after them.
+macro_rules! with_stack {
+    ($list:ident, [$($before:literal),*], [$($after:literal),*]) => {
+        $list![
+            $($before,)*
             "checksum.c",
             "uio.c",
             "mbuf.c",
@@ -45,81 +56,48 @@ macro_rules! stack_with {
             "namespace.c",
             "dart.c",
             "dart_adapter.c",
-            $($more),*
+            $($after),*
         ]
     };
 }
 
 /// A TCP/IP stack in BSD's structure, with real traffic through a TAP device, which it makes in a network of its own; and as a
 /// library that is preloaded into unmodified programs.
-pub const NETWORK: Workload = Workload {
+pub(crate) const NETWORK: Workload = Workload {
     name: "network",
     title: "A TCP/IP stack, traditional and with adapter buffers",
-    sources: &[
-        network_source!("checksum.h"),
-        network_source!("dart.h"),
-        network_source!("driver.h"),
-        network_source!("ether.h"),
-        network_source!("ifnet.h"),
-        network_source!("ip.h"),
-        network_source!("mbuf.h"),
-        network_source!("network.h"),
-        network_source!("pattern.h"),
-        network_source!("pcb.h"),
-        network_source!("socket.h"),
-        network_source!("tcp.h"),
-        network_source!("transfer.h"),
-        network_source!("udp.h"),
-        network_source!("uio.h"),
-        network_source!("checksum.c"),
-        network_source!("uio.c"),
-        network_source!("mbuf.c"),
-        network_source!("mbuf_chain.c"),
-        network_source!("ifnet.c"),
-        network_source!("ether.c"),
-        network_source!("arp.c"),
-        network_source!("ip_input.c"),
-        network_source!("ip_output.c"),
-        network_source!("ip_reassembly.c"),
-        network_source!("icmp.c"),
-        network_source!("pcb.c"),
-        network_source!("udp.c"),
-        network_source!("tcp_ack.c"),
-        network_source!("tcp_data.c"),
-        network_source!("tcp_input.c"),
-        network_source!("tcp_options.c"),
-        network_source!("tcp_output.c"),
-        network_source!("tcp_states.c"),
-        network_source!("tcp_subr.c"),
-        network_source!("tcp_timer.c"),
-        network_source!("sockbuf.c"),
-        network_source!("socket.c"),
-        network_source!("socket_transfer.c"),
-        network_source!("network.c"),
-        network_source!("loopback.c"),
-        network_source!("impairment.c"),
-        network_source!("tap.c"),
-        network_source!("namespace.c"),
-        network_source!("dart.c"),
-        network_source!("dart_adapter.c"),
-        network_source!("transfer.c"),
-        network_source!("host_peer.c"),
-        network_source!("preload.h"),
-        network_source!("preload.c"),
-        network_source!("preload_calls.c"),
-        network_source!("preload_poll.c"),
-    ],
+    sources: with_stack!(
+        network_sources,
+        [
+            "checksum.h",
+            "dart.h",
+            "driver.h",
+            "ether.h",
+            "ifnet.h",
+            "ip.h",
+            "mbuf.h",
+            "network.h",
+            "pattern.h",
+            "pcb.h",
+            "socket.h",
+            "tcp.h",
+            "transfer.h",
+            "udp.h",
+            "uio.h"
+        ],
+        ["transfer.c", "host_peer.c", "preload.h", "preload.c", "preload_calls.c", "preload_poll.c"]
+    ),
     recipe: Recipe::Compile(&[
         BuildTarget {
             image: "transfer",
-            sources: stack_with!("transfer.c", "host_peer.c"),
+            sources: with_stack!(names, [], ["transfer.c", "host_peer.c"]),
             flags: &["-std=gnu11"],
             libraries: &[],
             is_shared: false,
         },
         BuildTarget {
             image: "libnetwork.so",
-            sources: stack_with!("preload.c", "preload_calls.c", "preload_poll.c"),
+            sources: with_stack!(names, [], ["preload.c", "preload_calls.c", "preload_poll.c"]),
             flags: &["-std=gnu11", "-fPIC", "-shared"],
             libraries: &[],
             is_shared: false,
@@ -133,7 +111,7 @@ pub const NETWORK: Workload = Workload {
 
 /// lwIP, from Debian's sources, with the work of [`NETWORK`]'s `transfer`: what the stack's counts are compared with. Debian's library is not
 /// used, as its pools are too small for its packets.
-pub const LWIP: Workload = Workload {
+pub(crate) const LWIP: Workload = Workload {
     name: "lwip",
     title: "lwIP, the peer of the TCP/IP stack",
     sources: &[

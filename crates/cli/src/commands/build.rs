@@ -38,8 +38,9 @@ pub fn run(options: &BuildOptions) -> anyhow::Result<ExitCode> {
 /// The files of sources, as many as fit into a table, and the number of the others: the folder of the build has all.
 fn sources_in_brief(files: &[String]) -> String {
     const SHOWN: usize = 3;
-    match files.len().checked_sub(SHOWN + 1) {
-        Some(others) => format!("{} and {} more", files[..SHOWN].join(" "), others + 1),
-        None => files.join(" "),
+    let (shown, others) = files.split_at(files.len().min(SHOWN));
+    match others.len() {
+        0 => shown.join(" "),
+        number => format!("{} and {number} more", shown.join(" ")),
     }
 }

@@ -28,7 +28,13 @@ fn unknown_workloads_are_answered_by_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let outcome = outcome(build_in(folder.path(), &["tpcd"]));
     assert_eq!(outcome.status.code(), Some(2));
-    assert!(outcome.stderr.contains("[possible values: tpcb, tpcc, tpch,"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains(
+            "[possible values: tpcb, tpcc, tpch, orders, postgresql, spmv, technical, network, lwip, graphics]"
+        ),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]

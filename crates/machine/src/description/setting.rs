@@ -81,7 +81,7 @@ impl FromStr for MachineSetting {
     }
 }
 
-/// What is said of a text that is no setting.
+/// The error of a text that is no setting.
 const EXAMPLE: &str = "give FIELD=VALUE, such as dcache.size=16K";
 
 impl Sweep {

@@ -3,6 +3,7 @@
 pub(crate) mod block_template;
 pub(crate) mod caches;
 pub(crate) mod coherence;
+mod growing_lists;
 pub(crate) mod hierarchy;
 mod line_numbering;
 pub(crate) mod mrc;

@@ -18,13 +18,13 @@ pub trait Model: Consumer {
         Ok(false)
     }
 
-    /// What it needs beside records.
+    /// Its needs beside records.
     fn needs(&self) -> ModelNeeds {
         ModelNeeds::default()
     }
 }
 
-/// What a model needs beside records.
+/// The needs of a model beside records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelNeeds {
     /// Marks of the heap.
@@ -34,7 +34,7 @@ pub struct ModelNeeds {
 }
 
 impl ModelNeeds {
-    /// What all of these models need together.
+    /// The needs of all of these models together.
     pub fn of_all<M: Model>(models: &[M]) -> ModelNeeds {
         models.iter().map(M::needs).fold(ModelNeeds::default(), |all, one| ModelNeeds {
             heap: all.heap || one.heap,

@@ -317,6 +317,21 @@ fn devices_snoop_and_invalidate_as_worked_out_by_hand() {
     }
 }
 
+/// A device writes the first half of a line of 512 bytes: a processor that uses this half shares it truly, and falsely in the other half.
+#[test]
+fn a_device_writes_half_of_a_long_line() {
+    let mut machine = small("mesi");
+    machine.caches[0].line = 512;
+    for (used, class) in [(0x1000, SharingClass::True), (0x1100, SharingClass::False)] {
+        let mut memory = CoherentMemory::new(&machine, machine.coherence.as_ref().unwrap(), 2);
+        used_bus(&mut memory, 0, 0x1000, false);
+        memory.device_write(0, 0x1000, 256);
+        assert!(used_bus(&mut memory, 0, used, false));
+        memory.end();
+        assert_eq!(memory.counts().misses_of(class), 1, "{used:#x}");
+    }
+}
+
 /// With direct cache access a processor finds in its cache what the device wrote, and the cache writes it back.
 #[test]
 fn direct_cache_access_puts_lines_into_a_cache() {

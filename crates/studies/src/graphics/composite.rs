@@ -3,7 +3,7 @@
 use report::Picture;
 
 use super::error::Error;
-use super::runs::{FrameJob, GraphicsRunner, SYSTEMS};
+use super::runs::{FrameCost, FrameJob, GraphicsRunner, SYSTEMS};
 
 /// A test of the viewer.
 pub(super) struct ViewerTest {
@@ -44,7 +44,7 @@ pub(super) struct FrameCycles {
     pub(super) drawn: f64,
 }
 
-/// What was found of a test.
+/// The results of a test.
 #[derive(Clone, Debug)]
 pub(super) struct ViewerResult {
     pub(super) work: FrameWork,
@@ -89,7 +89,7 @@ pub(super) fn tests(runner: &GraphicsRunner) -> Result<Vec<ViewerResult>, Error>
 fn result(
     runner: &GraphicsRunner,
     test: &ViewerTest,
-    costs: &[super::runs::FrameCost],
+    costs: &[FrameCost],
     folder: &std::path::Path,
 ) -> Result<ViewerResult, Error> {
     let path = folder.join(format!("{}.ppm", test.name));

@@ -30,7 +30,4 @@ pub enum Error {
         /// Its message.
         reason: String,
     },
-    /// A description of a device is wrong.
-    #[error("the description of a graphics device is wrong: {0}")]
-    Device(#[from] toml::de::Error),
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use workloads::toolchain::{NATIVE, ORIGINAL, Toolchain};
+
 use super::error::Error;
 use super::runs::GraphicsRunner;
 
@@ -56,9 +58,9 @@ pub(super) fn growth(runner: &GraphicsRunner, used: &[(u32, u64)]) -> Result<Vec
     for conditions in 0..=10 {
         let masks = canonical(conditions);
         let covered: Vec<_> = used.iter().filter(|(mask, _)| masks.contains(mask)).collect();
-        let compiled = |build: &str, compiler: &str| match runner.build(build) {
-            Some(build) => compile(&build.folder.join("source"), compiler, build.flags, &masks).map(Some),
-            None => Ok(None),
+        let compiled = |toolchain: &Toolchain| {
+            let build = runner.build(toolchain.name);
+            build.map(|build| compile(&build.folder.join("source"), toolchain, &masks)).transpose()
         };
         sizes.push(LibrarySize {
             conditions,
@@ -66,15 +68,15 @@ pub(super) fn growth(runner: &GraphicsRunner, used: &[(u32, u64)]) -> Result<Vec
             used: covered.len(),
             coverage: 100.0 * covered.iter().map(|(_, vertices)| vertices).sum::<u64>() as f64
                 / all.max(1) as f64,
-            alpha: compiled("original", "alpha-linux-gnu-gcc")?,
-            native: compiled("native", "cc")?,
+            alpha: compiled(&ORIGINAL)?,
+            native: compiled(&NATIVE)?,
         });
     }
     Ok(sizes)
 }
 
 /// Compiles the paths of masks as the library's script does, and measures text and the compiler's processor time.
-fn compile(source: &Path, compiler: &str, flags: &[&str], masks: &[u32]) -> Result<CompiledPaths, Error> {
+fn compile(source: &Path, toolchain: &Toolchain, masks: &[u32]) -> Result<CompiledPaths, Error> {
     const SCRIPT: &str = r#"
         folder=$(mktemp -d); trap 'rm -rf "$folder"' EXIT
         sh "$source/make-special" $masks >"$folder/special.c"
@@ -90,9 +92,10 @@ fn compile(source: &Path, compiler: &str, flags: &[&str], masks: &[u32]) -> Resu
         $($compiler -print-prog-name=size) "$folder/special.o" | tail -1
     "#;
     let masks = masks.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let (compiler, flags) = (toolchain.compiler, toolchain.flags.join(" "));
     let output = Command::new("sh")
         .args(["-e", "-c", SCRIPT])
-        .envs([("compiler", compiler), ("flags", &flags.join(" ")), ("masks", &masks), ("LC_ALL", "C")])
+        .envs([("compiler", compiler), ("flags", &flags), ("masks", &masks), ("LC_ALL", "C")])
         .env("source", source)
         .output();
     let failed = |reason: String| Error::Program { program: format!("{compiler} on special paths"), reason };

@@ -82,7 +82,7 @@ pub fn graphics(
     let tests = composite::tests(&runner)?;
     doing("the library's growth with conditions: 22 libraries are compiled");
     let sizes = growth::growth(&runner, &composite::used_masks(&tests))?;
-    let stages = stages::stages(&tests)?;
+    let stages = stages::stages(&tests);
     let composites = stages::composites(&tests, &stages);
     Ok(GraphicsStudy {
         vertices,

@@ -1,6 +1,6 @@
 //! The report of the study as a page.
 
-use report::{Arrangement, Error, Page, PageBlock, PageFigure, PageSection};
+use report::{Arrangement, Chart, Error, Page, PageBlock, PageFigure, PageSection};
 
 use super::runs::SYSTEMS;
 use super::vertices::{CONDITIONS, EXACT, HOST, PATHS, VertexCost};
@@ -73,7 +73,7 @@ fn figures(
     figures
 }
 
-fn shares_chart(study: &GraphicsStudy) -> Result<report::Chart, Error> {
+fn shares_chart(study: &GraphicsStudy) -> Result<Chart, Error> {
     let table = tables::shares(&study.vertices);
     let machines = [SYSTEMS[0].label, SYSTEMS[1].label, HOST];
     let columns = &machines[..if study.without_host.is_some() { 2 } else { 3 }];
@@ -110,14 +110,18 @@ fn traps(study: &GraphicsStudy) -> PageSection {
     PageSection::of_tables("Exact traps", &format!("{TRAPS} {words}"), [])
 }
 
+/// A section with a chart between its text and its tables.
+fn charted(mut section: PageSection, chart: Chart) -> PageSection {
+    section.blocks.insert(1, PageBlock::Chart(chart));
+    section
+}
+
 fn clocks(study: &GraphicsStudy) -> Result<PageSection, Error> {
     let table = tables::clocks(&study.clocks);
     let chart = report::lines(&table, "MHz", &PATHS, "M vertices/s")?
         .titled("clocks-chart", "Lit vertices by the clock of a 21164.")
         .captioned("A client and the library alone, in immediate mode.");
-    let mut section = PageSection::of_tables("Vertices against clock", CLOCKS, [table]);
-    section.blocks.insert(1, PageBlock::Chart(chart));
-    Ok(section)
+    Ok(charted(PageSection::of_tables("Vertices against clock", CLOCKS, [table]), chart))
 }
 
 fn variants(study: &GraphicsStudy) -> Result<PageSection, Error> {
@@ -132,9 +136,7 @@ fn variants(study: &GraphicsStudy) -> Result<PageSection, Error> {
         "Cycles a vertex that special paths save on a 21164, by the number of variants that alternate.",
     )
     .captioned("Below zero the larger library is slower than the generic path.");
-    let mut section = PageSection::of_tables("Many variants", VARIANTS, [tables::variants(&study.variants)]);
-    section.blocks.insert(1, PageBlock::Chart(chart));
-    Ok(section)
+    Ok(charted(PageSection::of_tables("Many variants", VARIANTS, [tables::variants(&study.variants)]), chart))
 }
 
 fn sizes(study: &GraphicsStudy) -> Result<PageSection, Error> {
@@ -147,9 +149,7 @@ fn sizes(study: &GraphicsStudy) -> Result<PageSection, Error> {
     )?
     .titled("sizes-chart", "Variants by the number of conditions.")
     .captioned(SIZES_CHART);
-    let mut section = PageSection::of_tables("Coverage, text and compile time", SIZES, [table]);
-    section.blocks.insert(1, PageBlock::Chart(chart));
-    Ok(section)
+    Ok(charted(PageSection::of_tables("Coverage, text and compile time", SIZES, [table]), chart))
 }
 
 fn composite(study: &GraphicsStudy) -> Result<PageSection, Error> {

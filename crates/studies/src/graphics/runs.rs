@@ -8,10 +8,11 @@ use engine::{Plan, UnitPlan};
 use isa::CpuModel;
 use machine::{Caches, Machine, MachineSetting, TimingModel, WarmUp};
 use serde::{Deserialize, Serialize};
+use session::forked_run::{self, ForkedRun};
+use session::live;
 use session::measure::Ending;
-use session::{forked_run, live};
 use workloads::build::Build;
-use workloads::toolchain::EV6;
+use workloads::toolchain::{EV6, NATIVE, ORIGINAL};
 
 use super::error::Error;
 use crate::environment::repeatable;
@@ -25,8 +26,8 @@ pub(super) struct GraphicsSystem {
 }
 
 pub(super) const SYSTEMS: [GraphicsSystem; 2] = [
-    GraphicsSystem { label: "21164, 400 MHz", machine: "alphastation500-ev5", build: "original" },
-    GraphicsSystem { label: "21264, 500 MHz", machine: "alpha21264", build: "ev6" },
+    GraphicsSystem { label: "21164, 400 MHz", machine: "alphastation500-ev5", build: ORIGINAL.name },
+    GraphicsSystem { label: "21264, 500 MHz", machine: "alpha21264", build: EV6.name },
 ];
 
 impl GraphicsSystem {
@@ -92,17 +93,9 @@ impl GraphicsRunner<'_> {
         let at_once = thread::available_parallelism().map_or(1, usize::from);
         let mut costs = Vec::new();
         for jobs in jobs.chunks(at_once) {
-            let mut running = Vec::new();
-            for job in jobs {
-                let failed = |error| Error::Run { program: job.to_string(), error };
-                running.push((
-                    job,
-                    forked_run::start(|_: &mut (dyn FnMut(()) + Send)| self.observe(job)).map_err(failed)?,
-                ));
-            }
-            for (job, running) in running {
-                let failed = |error| Error::Run { program: job.to_string(), error };
-                costs.push(running.wait(&mut |()| ()).map_err(failed)?.0);
+            let running = jobs.iter().map(|job| self.start(job)).collect::<Result<Vec<_>, _>>()?;
+            for (job, running) in jobs.iter().zip(running) {
+                costs.push(wait(job, running)?.0);
             }
         }
         Ok(costs)
@@ -110,11 +103,14 @@ impl GraphicsRunner<'_> {
 
     /// The numbers that a job's program prints on Alpha.
     pub(super) fn numbers(&self, job: &FrameJob) -> Result<Vec<u64>, Error> {
-        let failed = |error| Error::Run { program: job.to_string(), error };
-        let running =
-            forked_run::start(|_: &mut (dyn FnMut(()) + Send)| self.observe(job)).map_err(failed)?;
-        let (_, printed) = running.wait(&mut |()| ()).map_err(failed)?;
+        let (_, printed) = wait(job, self.start(job)?)?;
         read_numbers(&printed).map_err(|reason| Error::Program { program: job.to_string(), reason })
+    }
+
+    /// Starts a job in a process of its own.
+    fn start(&self, job: &FrameJob) -> Result<ForkedRun<FrameCost, ()>, Error> {
+        let running = forked_run::start(|_: &mut (dyn FnMut(()) + Send)| self.observe(job));
+        running.map_err(|error| Error::Run { program: job.to_string(), error })
     }
 
     /// Runs a job here. The program's output goes where this process' output goes.
@@ -158,7 +154,7 @@ impl GraphicsRunner<'_> {
         frames: u32,
     ) -> Result<Option<f64>, Error> {
         const RUNS: usize = 5;
-        let Some(build) = self.build("native") else { return Ok(None) };
+        let Some(build) = self.build(NATIVE.name) else { return Ok(None) };
         let failed =
             |reason| Error::Program { program: format!("{program} {}", arguments.join(" ")), reason };
         let path = build.folder.canonicalize().unwrap_or_else(|_| build.folder.clone()).join(program);
@@ -175,6 +171,12 @@ impl GraphicsRunner<'_> {
         }
         Ok(Some(least))
     }
+}
+
+/// Waits for a job that was started. Returns its cost, and what its program printed.
+fn wait(job: &FrameJob, running: ForkedRun<FrameCost, ()>) -> Result<(FrameCost, String), Error> {
+    let ended = running.wait(&mut |()| ());
+    ended.map_err(|error| Error::Run { program: job.to_string(), error })
 }
 
 /// Numbers between white space, or what else was printed.

@@ -6,7 +6,9 @@ use super::composite::{TESTS, ViewerResult};
 use super::growth::{CONDITION_NAMES, LibrarySize};
 use super::runs::SYSTEMS;
 use super::stages::{self, CompositeRate, StageTimes};
-use super::vertices::{CONDITIONS, ChangeCost, ClockRate, EXACT, HOST, PATHS, VariantCost, VertexCost};
+use super::vertices::{
+    CONDITIONS, ChangeCost, ClockRate, EXACT, HOST, PATHS, VARIANTS, VariantCost, VertexCost, cases,
+};
 
 fn count(value: f64) -> Value {
     Value::Integer(value.round() as i64)
@@ -35,17 +37,6 @@ pub(super) fn pair<'v>(
         })
     };
     Some([find(PATHS[0])?, find(PATHS[1])?])
-}
-
-/// Conditions and modes, in the order of the measurements.
-fn cases(all: &[VertexCost]) -> Vec<(&'static str, &'static str)> {
-    let mut cases: Vec<_> = Vec::new();
-    for one in all {
-        if !cases.contains(&(one.conditions, one.mode)) {
-            cases.push((one.conditions, one.mode));
-        }
-    }
-    cases
 }
 
 /// The cost of a vertex by everything.
@@ -112,7 +103,7 @@ pub(super) fn shares(all: &[VertexCost]) -> Table {
         .collect();
     let mut table =
         Table::new("shares", "The generic path's rate as a share of the special path's.", &columns);
-    for (conditions, mode) in cases(all) {
+    for (_, conditions, mode) in cases() {
         let share = |machine: &&str| {
             let pair = pair(all, conditions, mode, machine);
             optional(pair.map(|[generic, special]| 100.0 * generic.rate / special.rate), Value::Real)
@@ -199,17 +190,16 @@ pub(super) fn gains(all: &[VariantCost]) -> Table {
         ("96 vertices a change", Kind::Count),
     ];
     let mut table = Table::new("gains", "Cycles a vertex that special paths save.", &columns);
-    for pair in all.chunks(2).filter(|pair| pair[0].every == 12) {
+    for variants in VARIANTS {
         let gain = |every: u64| {
             let of = |path: &str| {
-                let is_same = |one: &&VariantCost| {
-                    (one.variants, one.every, one.path) == (pair[0].variants, every, path)
-                };
+                let is_same =
+                    |one: &&VariantCost| (one.variants, one.every, one.path) == (variants, every, path);
                 all.iter().find(is_same).map_or(0.0, |one| one.cycles)
             };
             count(of(PATHS[0]) - of(PATHS[1]))
         };
-        table.row(vec![pair[0].variants.to_string().into(), gain(12), gain(96)]);
+        table.row(vec![variants.to_string().into(), gain(12), gain(96)]);
     }
     table
 }
@@ -305,7 +295,7 @@ pub(super) fn composites(all: &[CompositeRate]) -> Table {
         Table::new("composites", "The weighted geometric mean of the tests' frames a second.", &columns);
     for one in all {
         table.row(vec![
-            one.machine.as_str().into(),
+            one.machine.into(),
             one.device.as_str().into(),
             one.path.into(),
             Value::Real(one.rate),
@@ -363,7 +353,7 @@ pub(super) fn devices() -> Table {
         ("bytes a vertex", Kind::Real(0)),
     ];
     let mut table = Table::new("devices", "Devices, as data/graphics/ describes them.", &columns);
-    for device in stages::devices().into_iter().flatten() {
+    for device in stages::devices() {
         let rates = [
             device.triangles_per_second,
             device.vectors_per_second,

@@ -1,7 +1,9 @@
 //! The cost of a vertex: by conditions and path, with changes of state, with many variants, and by clock.
 
+use workloads::toolchain::EXACT_TRAPS;
+
 use super::error::Error;
-use super::runs::{FrameJob, GraphicsRunner, SYSTEMS};
+use super::runs::{FrameCost, FrameJob, GraphicsRunner, SYSTEMS};
 
 /// The vertices of a frame of the program `vertices`.
 pub(super) const VERTICES: u64 = 3840;
@@ -62,7 +64,7 @@ fn job(system: usize, masks: &str, mode: &str, path: &str) -> FrameJob {
 }
 
 /// Every pair of conditions and mode that is measured.
-fn cases() -> Vec<(u32, &'static str, &'static str)> {
+pub(super) fn cases() -> Vec<(u32, &'static str, &'static str)> {
     let immediate = CONDITIONS.map(|(mask, name)| (mask, name, MODES[0]));
     let lit = MODES[1..].iter().map(|&mode| (LIT, CONDITIONS[1].1, mode));
     immediate.into_iter().chain(lit).collect()
@@ -79,7 +81,7 @@ pub(super) fn by_conditions(runner: &GraphicsRunner) -> Result<Vec<VertexCost>, 
                 labels.push((conditions, mode, path, system.label));
             }
             if (mask, mode) == (LIT, MODES[0]) {
-                let exact = FrameJob { build: "exact-traps", ..job(0, &mask.to_string(), mode, path) };
+                let exact = FrameJob { build: EXACT_TRAPS.name, ..job(0, &mask.to_string(), mode, path) };
                 jobs.push(exact);
                 labels.push((conditions, mode, path, EXACT));
             }
@@ -162,7 +164,7 @@ pub(super) fn validation(runner: &GraphicsRunner) -> Result<Vec<ChangeCost>, Err
         }
     }
     let costs = runner.costs(&jobs)?;
-    let fit = |((machine, path), pair): ((&'static str, &'static str), &[super::runs::FrameCost])| {
+    let fit = |((machine, path), pair): ((&'static str, &'static str), &[FrameCost])| {
         let of = |few: f64, many: f64| {
             let changes = EVERY.map(|every| (VERTICES / every) as f64);
             let change = (few - many) / (changes[0] - changes[1]);
@@ -189,7 +191,7 @@ pub(super) struct VariantCost {
 }
 
 /// How many variants alternate. Masks of lighting are the first of them that are canonical.
-const VARIANTS: [u32; 5] = [1, 4, 16, 64, 256];
+pub(super) const VARIANTS: [u32; 5] = [1, 4, 16, 64, 256];
 
 /// Variants that alternate after few and after many vertices, on the 21164.
 pub(super) fn variants(runner: &GraphicsRunner) -> Result<Vec<VariantCost>, Error> {
@@ -212,15 +214,14 @@ pub(super) fn variants(runner: &GraphicsRunner) -> Result<Vec<VariantCost>, Erro
         }
     }
     let costs = runner.costs(&jobs)?;
-    let row =
-        |((variants, every, path), cost): ((u32, u64, &'static str), super::runs::FrameCost)| VariantCost {
-            variants,
-            every,
-            path,
-            instructions: cost.instructions_of(VERTICES),
-            cycles: cost.cycles_of(0, VERTICES),
-            instruction_misses: cost.instruction_misses[0] as f64 / (cost.frames * VERTICES) as f64,
-        };
+    let row = |((variants, every, path), cost): ((u32, u64, &'static str), FrameCost)| VariantCost {
+        variants,
+        every,
+        path,
+        instructions: cost.instructions_of(VERTICES),
+        cycles: cost.cycles_of(0, VERTICES),
+        instruction_misses: cost.instruction_misses[0] as f64 / (cost.frames * VERTICES) as f64,
+    };
     Ok(labels.into_iter().zip(costs).map(row).collect())
 }
 

@@ -6,6 +6,7 @@ mod tally;
 use events::{Block, Consumer, HitFilter, Thread, UnfilteredAccess};
 
 use crate::memory::block_template::{BlockTemplate, BlockTemplates};
+use crate::memory::growing_lists::at;
 use crate::memory::hierarchy::TrafficEvent;
 use crate::{
     CacheCounts, Hierarchy, LineTraffic, Machine, MergeableModel, MissClass, Model, Request, WritePolicy,
@@ -180,11 +181,6 @@ impl Caches {
     pub fn units(&self) -> &[UnitMisses] {
         &self.tally.units
     }
-}
-
-/// A number of a list in which those after the last are 0.
-fn at(numbers: &[u64], index: usize) -> u64 {
-    numbers.get(index).copied().unwrap_or(0)
 }
 
 impl Consumer for Caches {

@@ -4,6 +4,7 @@ use std::mem::take;
 
 use events::record::Mark;
 
+use crate::memory::growing_lists::add_to;
 use crate::observe::per_thread::{PerThread, Sums};
 use crate::{Hierarchy, MissClass, Request, Served};
 
@@ -73,12 +74,6 @@ impl Sums for TallySums {
         since.traffic.iter_mut().zip(&earlier.traffic).for_each(|(lines, before)| *lines -= before);
         since
     }
-}
-
-/// Adds numbers one by one; those that are not there are 0.
-fn add_to(sums: &mut Vec<u64>, numbers: &[u64]) {
-    sums.resize(sums.len().max(numbers.len()), 0);
-    sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
 }
 
 impl MissTally {

@@ -56,10 +56,8 @@ impl CoherentMemory {
         let number = self.number(line);
         self.device_counts.writes += 1;
         let is_whole = u64::from(size) == self.line_size();
-        let written = match is_whole {
-            true => u64::MAX >> (64 - (self.line_size() >> self.grain_shift)),
-            false => bytes(address, size as u8, self.line_shift, self.grain_shift),
-        };
+        let offset = if is_whole { 0 } else { address };
+        let written = bytes(offset, size, self.line_shift, self.grain_shift);
         self.publish(number);
         let record = &self.records[number as usize];
         if record.owner.is_some() && record.state.is_dirty() && !is_whole {

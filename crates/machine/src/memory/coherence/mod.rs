@@ -452,9 +452,9 @@ impl CoherentMemory {
 
 /// The bytes of a line that an access uses, a bit each.
 #[inline(always)]
-fn bytes(address: u64, size: u8, line_shift: u32, grain_shift: u32) -> u64 {
+fn bytes(address: u64, size: impl Into<u64>, line_shift: u32, grain_shift: u32) -> u64 {
     let offset = address & ((1 << line_shift) - 1);
-    let (first, last) = (offset >> grain_shift, (offset + u64::from(size) - 1) >> grain_shift);
+    let (first, last) = (offset >> grain_shift, (offset + size.into() - 1) >> grain_shift);
     let count = last - first + 1;
     (u64::MAX >> (64 - count)) << first
 }

@@ -6,6 +6,7 @@ use super::prefetch::PrefetcherState;
 use super::tags::{Evicted, Tags};
 use super::write_buffer::WriteBufferState;
 use crate::description::{Cache, Machine, TranslationBuffer, WritePolicy};
+use crate::memory::growing_lists::{add_to, at};
 
 /// CacheCounts of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub struct SiteTraffic([Vec<u64>; TrafficEvent::COUNT]);
 impl SiteTraffic {
     /// The number of events at a site.
     pub fn get(&self, event: TrafficEvent, site: usize) -> u64 {
-        self.0[event as usize].get(site).copied().unwrap_or(0)
+        at(&self.0[event as usize], site)
     }
 
     #[inline]
@@ -87,10 +88,7 @@ impl SiteTraffic {
 
     /// Adds the events of another cache.
     pub fn add(&mut self, other: &SiteTraffic) {
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
-            own.resize(own.len().max(other.len()), 0);
-            own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
-        }
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| add_to(own, other));
     }
 }
 

@@ -100,15 +100,14 @@ impl Hierarchy {
         let is_back = write == WritePolicy::Back;
         let served = if write_allocates {
             self.allocate(at, address, request, is_back)
-        } else if let Some(served) = self.take_from_side_buffers(at, address, is_back) {
-            self.caches[at.index].count_unfilled(request, self.site);
-            served
         } else {
             self.caches[at.index].count_unfilled(request, self.site);
-            if is_back {
-                self.write_next_level(at, address);
-            }
-            Served { cache_misses: 1, level: 1, tlb_misses: 0 }
+            self.take_from_side_buffers(at, address, is_back).unwrap_or_else(|| {
+                if is_back {
+                    self.write_next_level(at, address);
+                }
+                Served { cache_misses: 1, level: 1, tlb_misses: 0 }
+            })
         };
         if write == WritePolicy::Through {
             self.write_through(at, address);

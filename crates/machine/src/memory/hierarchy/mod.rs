@@ -307,7 +307,7 @@ impl Hierarchy {
         self.now = self.now.max(now);
     }
 
-    /// What follows happens while the instruction of this site is executed.
+    /// Sets the site of the instruction that is executed from now on.
     #[inline(always)]
     pub(crate) fn set_site(&mut self, site: u32) {
         self.site = site;

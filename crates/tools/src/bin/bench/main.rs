@@ -6,8 +6,9 @@
 //! sum of several. Other parts measure what traces cost, of three transactions and of all; what models of
 //! caches and of time cost, beside QEMU's plugin for caches and cachegrind, with the same misses as the plugin; how fast
 //! multiprocessors and out-of-order cores are simulated; how fast strides are counted, and network adapters simulated, beside
-//! ns-3; how many vertices a library for OpenGL transforms, beside Mesa's; and what recording and tracing a whole system costs. The engine is the command `pathlength` next to this program's directory, and the engine's
-//! example `run`. A peer that is not installed is left out, and said. `--help` lists the parts.
+//! ns-3; how many vertices a library for OpenGL transforms, beside Mesa's; and what recording and tracing a whole system costs.
+//! The engine is the command `pathlength` next to this program's directory, and the engine's example `run`. A peer that is not installed
+//! is left out, and said. `--help` lists the parts.
 
 mod coherence;
 mod graphics;
