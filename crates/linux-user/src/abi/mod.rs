@@ -194,6 +194,23 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     }
 }
 
+/// The machines of all guests, and the usual directories of their C libraries.
+const SYSROOTS: [(u16, &str); 1] = [sysroot::<::alpha::cpu::Cpu>()];
+
+const fn sysroot<G: Abi>() -> (u16, &'static str) {
+    (G::ELF_MACHINE, G::SYSROOT)
+}
+
+/// The usual directory of the C library of the guest with this machine in its images' ELF headers, if there is such a guest.
+pub(crate) fn usual_sysroot(machine: u16) -> Option<&'static str> {
+    SYSROOTS.iter().find(|(known, _)| *known == machine).map(|(_, sysroot)| *sysroot)
+}
+
+/// Those of all guests.
+pub(crate) fn usual_sysroots() -> impl Iterator<Item = &'static str> {
+    SYSROOTS.iter().map(|(_, sysroot)| *sysroot)
+}
+
 fn map_mask(mask: u64, number: impl Fn(i32) -> i32) -> u64 {
     (1..=LAST).filter(|&signal| mask & host::bit(signal) != 0).fold(0, |all, s| all | host::bit(number(s)))
 }
