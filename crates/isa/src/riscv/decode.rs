@@ -152,11 +152,31 @@ impl RiscvOp {
         }
     }
 
+    /// The format of a floating-point operation: of its result, or of its operands if that is an integer.
+    pub fn float_format(self) -> RiscvFloatFormat {
+        match self.row().encoding.value >> 25 & 3 {
+            0 => RiscvFloatFormat::Single,
+            1 => RiscvFloatFormat::Double,
+            _ => RiscvFloatFormat::Half,
+        }
+    }
+
     /// Whether it may store to memory.
     pub fn is_store(self) -> bool {
         use RiscvOperands::*;
         matches!(self.operands(), Rs2Memory | Fs2Memory | Atomic) || self == RiscvOp::CboZero
     }
+}
+
+/// A format of floating-point numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RiscvFloatFormat {
+    /// 16 bits.
+    Half,
+    /// 32 bits.
+    Single,
+    /// 64 bits.
+    Double,
 }
 
 /// The bytes of a cache block, as `cbo.zero` clears it and profiles promise it (Zic64b).

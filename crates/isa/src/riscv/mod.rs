@@ -10,7 +10,7 @@ mod set;
 mod table;
 mod text;
 
-pub use decode::{CACHE_BLOCK, RiscvInstruction, decode_riscv, riscv_length};
+pub use decode::{CACHE_BLOCK, RiscvFloatFormat, RiscvInstruction, decode_riscv, riscv_length};
 pub use evaluate::{riscv_operation, riscv_result};
 pub use extensions::{RiscvExtension, RiscvExtensions, UnknownExtensions};
 pub use set::Riscv;
