@@ -46,8 +46,8 @@ pub use instruction_set::{
 };
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
 pub use riscv::{
-    CACHE_BLOCK, Riscv, RiscvExtension, RiscvExtensions, RiscvFloatFormat, RiscvInstruction, RiscvOp, RiscvOperands,
-    UnknownExtensions, decode_riscv, riscv_length, riscv_operation, riscv_result,
+    CACHE_BLOCK, Riscv, RiscvExtension, RiscvExtensions, RiscvFloatFormat, RiscvInstruction, RiscvOp,
+    RiscvOperands, UnknownExtensions, decode_riscv, riscv_length, riscv_operation, riscv_result,
 };
 pub use table::{Extension, Flags, InstructionFormat, InstructionRow, Op, Operands, TABLE};
 

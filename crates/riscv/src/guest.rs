@@ -3,7 +3,7 @@
 use events::record::Register;
 use guest::{Break, CallingConvention, Guest, HostSide};
 use guest_memory::{Fault, Memory};
-use isa::{InstructionSet, RiscvExtensions};
+use isa::{InstructionSet, RiscvExtensions, RiscvOp};
 
 use crate::cpu::{RiscvCpu, RiscvException, register};
 use crate::decoded_instruction::RiscvDecodedInstruction;
@@ -44,7 +44,9 @@ impl Guest for RiscvCpu {
     }
 
     fn decode(word: u32, address: u64, model: RiscvExtensions) -> Option<RiscvDecodedInstruction> {
-        let instruction = isa::decode_riscv(word).filter(|found| found.is_in(model))?;
+        // The compare-and-swap of 16 bytes is not implemented.
+        let instruction =
+            isa::decode_riscv(word).filter(|found| found.is_in(model) && found.op != RiscvOp::AmocasQ)?;
         Some(RiscvDecodedInstruction::new(instruction, address))
     }
 

@@ -8,7 +8,7 @@ use guest_memory::Memory;
 use isa::{CACHE_BLOCK, RiscvOp};
 
 use crate::atomic;
-use crate::cpu::{RiscvCpu, RiscvException};
+use crate::cpu::{RiscvCpu, RiscvException, register::SINK};
 use crate::csr;
 use crate::decoded_instruction::RiscvDecodedInstruction;
 use crate::float;
@@ -132,7 +132,8 @@ fn execute_rare(
         return Ok(float::execute(step, cpu)?);
     }
     let (address, operand) = (cpu.x[usize::from(step.rs1)], cpu.x[usize::from(step.rs2)]);
-    let expected = cpu.x[usize::from(step.rd)];
+    // Register 0 is 0 here, too.
+    let expected = if usize::from(step.rd) == SINK { 0 } else { cpu.x[usize::from(step.rd)] };
     let result = match step.op.access_size() {
         Some(1) => atomic::execute::<1>(step.op, memory, address, operand, expected)?,
         Some(2) => atomic::execute::<2>(step.op, memory, address, operand, expected)?,

@@ -79,7 +79,7 @@ impl fmt::Display for RiscvText<'_> {
         f.write_str(op.mnemonic())?;
         match op.operands() {
             RiscvOperands::Nothing => Ok(()),
-            RiscvOperands::RdRs1Rs2 => write!(f, " {d},{s},{t}"),
+            RiscvOperands::RdRs1Rs2 => write!(f, "{} {d},{s},{t}", self.number()),
             RiscvOperands::RdRs1 => write!(f, "{} {d},{s}", self.number()),
             RiscvOperands::RdRs1Imm => write!(f, " {d},{s},{immediate}"),
             RiscvOperands::RdRs1Shift | RiscvOperands::RdRs1ShiftWord => write!(f, " {d},{s},{immediate:#x}"),
@@ -143,9 +143,8 @@ impl RiscvText<'_> {
     fn number(&self) -> String {
         let word = self.instruction.word;
         match self.instruction.op {
-            RiscvOp::MopR if self.instruction.compressed.is_none() => {
-                format!(".{}", word >> 20 & 3 | word >> 26 & 3 << 2 | word >> 30 & 1 << 4)
-            }
+            RiscvOp::MopR => format!(".{}", word >> 20 & 3 | (word >> 26 & 3) << 2 | (word >> 30 & 1) << 4),
+            RiscvOp::MopRr => format!(".{}", word >> 26 & 3 | (word >> 30 & 1) << 2),
             _ => String::new(),
         }
     }
@@ -175,6 +174,7 @@ impl RiscvText<'_> {
         use RiscvOp::*;
         match op {
             _ if word == 0 || word == UNIMPLEMENTED => f.write_str("unimp")?,
+            MopR if self.instruction.compressed.is_some() => write!(f, "c.mop.{}", word >> 7 & 15)?,
             Addi if rd == 0 && rs1 == 0 && immediate == 0 => f.write_str("nop")?,
             Addi if rs1 == 0 => write!(f, "li {d},{immediate}")?,
             Addi if immediate == 0 => write!(f, "mv {d},{s}")?,

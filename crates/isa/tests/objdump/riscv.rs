@@ -104,7 +104,8 @@ fn compare(text: &str, count: usize) {
     for (address, word, theirs) in listing(text) {
         seen += 1;
         let ours = Riscv.disassemble(word, address);
-        let is_none = theirs.starts_with(".2byte") || theirs.starts_with(".4byte") || theirs.starts_with("0x");
+        let is_none =
+            theirs.starts_with(".2byte") || theirs.starts_with(".4byte") || theirs.starts_with("0x");
         let ours = ours.unwrap_or_else(|| if is_none { theirs.clone() } else { "none".into() });
         if ours != theirs && shortened(&ours) != theirs && !explained(word, &theirs) {
             wrong += 1;
@@ -137,7 +138,11 @@ fn words_of_two_bytes() {
     let halves = (0..0x1_0000).filter(|half| half & 3 != 3);
     let mut pairs: Vec<u32> = halves.collect();
     pairs.push(1);
-    compare_words("riscv-compressed", pairs.chunks_exact(2).map(|pair| pair[0] | pair[1] << 16), pairs.len() - 1);
+    compare_words(
+        "riscv-compressed",
+        pairs.chunks_exact(2).map(|pair| pair[0] | pair[1] << 16),
+        pairs.len() - 1,
+    );
 }
 
 /// Words of each operation, with all kinds of registers and constants.
@@ -156,7 +161,8 @@ fn words_of_each_operation() {
             words.push(word);
         }
     }
-    let is_known = |op: &RiscvOp| words.iter().any(|&word| decode_riscv(word).is_some_and(|found| found.op == *op));
+    let is_known =
+        |op: &RiscvOp| words.iter().any(|&word| decode_riscv(word).is_some_and(|found| found.op == *op));
     let missed: Vec<_> = RiscvOp::ALL.into_iter().filter(|op| !met.contains(op) && is_known(op)).collect();
     assert!(missed.is_empty() && met.len() > 200, "{missed:?} were not compared; {} were", met.len());
     compare_words("riscv-operations", words.into_iter(), 100_000);

@@ -118,7 +118,7 @@ pub(crate) fn divide(a: RiscvNumber, b: RiscvNumber, flags: &mut u64) -> RiscvNu
     let left = a.significand.leading_zeros();
     let dividend = a.significand << left;
     let quotient = dividend / b.significand;
-    let rest = u128::from(dividend % b.significand != 0);
+    let rest = u128::from(!dividend.is_multiple_of(b.significand));
     let exponent = a.exponent - left as i32 - b.exponent;
     RiscvNumber { kind: Finite, is_negative, exponent, significand: quotient | rest }
 }
@@ -251,7 +251,8 @@ mod tests {
             assert_eq!(HALF.round(number, NEAREST, &mut flags), expected);
             assert_eq!(flags & !flag::NV, 0);
         }
-        let of = |layout: FloatLayout, value: f64| layout.round(DOUBLE.unpack(value.to_bits()), NEAREST, &mut 0);
+        let of =
+            |layout: FloatLayout, value: f64| layout.round(DOUBLE.unpack(value.to_bits()), NEAREST, &mut 0);
         assert_eq!(
             [1.0, -2.0, 65504.0, 65520.0, 2f64.powi(-24), 2f64.powi(-25)].map(|value| of(HALF, value)),
             [0x3c00, 0xc000, 0x7bff, 0x7c00, 1, 0]

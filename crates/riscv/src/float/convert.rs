@@ -8,7 +8,9 @@ fn integer(number: RiscvNumber, rounding: RiscvRounding) -> (u128, bool) {
         exponent if exponent < 0 => {
             shift_right(number.significand, exponent.unsigned_abs(), number.is_negative, rounding)
         }
-        exponent if exponent as u32 <= number.significand.leading_zeros() => (number.significand << exponent, false),
+        exponent if exponent as u32 <= number.significand.leading_zeros() => {
+            (number.significand << exponent, false)
+        }
         _ => (u128::MAX >> 1, false),
     }
 }
@@ -74,14 +76,43 @@ pub(crate) fn to_integral(bits: u64, layout: FloatLayout, rounding: RiscvRoundin
     let (magnitude, is_inexact) = integer(number, rounding);
     *flags |= if is_inexact { flag::NX } else { 0 };
     // It has no more bits than the significand, or is a power of two.
-    let rounded = RiscvNumber { is_negative: number.is_negative, ..RiscvNumber::integer(false, magnitude as u64) };
+    let rounded =
+        RiscvNumber { is_negative: number.is_negative, ..RiscvNumber::integer(false, magnitude as u64) };
     layout.round(rounded, rounding, &mut 0)
 }
 
 /// The constants of `fli` (chapter "Zfa"), but for the second one, which is the smallest normal number, and the last one.
 const CONSTANTS: [f64; 31] = [
-    -1.0, 0.0, 1.0 / 65536.0, 1.0 / 32768.0, 1.0 / 256.0, 1.0 / 128.0, 0.0625, 0.125, 0.25, 0.3125, 0.375, 0.4375, 0.5,
-    0.625, 0.75, 0.875, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 8.0, 16.0, 128.0, 256.0, 32768.0, 65536.0,
+    -1.0,
+    0.0,
+    1.0 / 65536.0,
+    1.0 / 32768.0,
+    1.0 / 256.0,
+    1.0 / 128.0,
+    0.0625,
+    0.125,
+    0.25,
+    0.3125,
+    0.375,
+    0.4375,
+    0.5,
+    0.625,
+    0.75,
+    0.875,
+    1.0,
+    1.25,
+    1.5,
+    1.75,
+    2.0,
+    2.5,
+    3.0,
+    4.0,
+    8.0,
+    16.0,
+    128.0,
+    256.0,
+    32768.0,
+    65536.0,
     f64::INFINITY,
 ];
 
@@ -90,9 +121,7 @@ pub(crate) fn constant(number: u8, layout: FloatLayout) -> u64 {
     match (number, CONSTANTS.get(usize::from(number))) {
         (1, _) => layout.smallest_normal(),
         (_, None) => layout.canonical_nan(),
-        (_, Some(value)) => {
-            layout.round(DOUBLE.unpack(value.to_bits()), RiscvRounding::NearestEven, &mut 0)
-        }
+        (_, Some(value)) => layout.round(DOUBLE.unpack(value.to_bits()), RiscvRounding::NearestEven, &mut 0),
     }
 }
 
@@ -145,6 +174,9 @@ mod tests {
         assert_eq!(round(-0.25, RiscvRounding::Up).to_bits(), (-0.0f32).to_bits());
         assert_eq!(round(1e20, RiscvRounding::Down), 1e20);
         assert_eq!((constant(16, HALF), constant(29, HALF), constant(2, HALF)), (0x3c00, 0x7c00, 0x0100));
-        assert_eq!((constant(0, SINGLE), constant(31, SINGLE), constant(1, SINGLE)), (0xbf80_0000, 0x7fc0_0000, 0x80_0000));
+        assert_eq!(
+            (constant(0, SINGLE), constant(31, SINGLE), constant(1, SINGLE)),
+            (0xbf80_0000, 0x7fc0_0000, 0x80_0000)
+        );
     }
 }

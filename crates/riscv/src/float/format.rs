@@ -100,7 +100,12 @@ impl RiscvNumber {
     /// An integer.
     pub(crate) fn integer(is_negative: bool, magnitude: u64) -> RiscvNumber {
         let kind = if magnitude == 0 { NumberKind::Zero } else { NumberKind::Finite };
-        RiscvNumber { kind, is_negative: is_negative && magnitude != 0, exponent: 0, significand: magnitude.into() }
+        RiscvNumber {
+            kind,
+            is_negative: is_negative && magnitude != 0,
+            exponent: 0,
+            significand: magnitude.into(),
+        }
     }
 }
 

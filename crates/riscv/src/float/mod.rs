@@ -35,10 +35,9 @@ pub(crate) fn execute(step: &RiscvDecodedInstruction, cpu: &mut RiscvCpu) -> Res
     let op = step.op;
     let layout = FloatLayout::of(op.float_format());
     let number = if step.rounding == 7 { cpu.fcsr >> 5 & 7 } else { step.rounding.into() };
-    let is_rounded = matches!(
-        op.operands(),
-        FdFs1Fs2Fs3Round | FdFs1Fs2Round | FdFs1Round | RdFs1Round | FdRs1Round
-    ) && op != FcvtmodWD;
+    let is_rounded =
+        matches!(op.operands(), FdFs1Fs2Fs3Round | FdFs1Fs2Round | FdFs1Round | RdFs1Round | FdRs1Round)
+            && op != FcvtmodWD;
     // Other operations have a function in the place of the rounding mode.
     let rounding = match is_rounded {
         true => RiscvRounding::of_number(number).ok_or(RiscvException::IllegalInstruction)?,
@@ -66,7 +65,9 @@ pub(crate) fn execute(step: &RiscvDecodedInstruction, cpu: &mut RiscvCpu) -> Res
         FmaddH | FmaddS | FmaddD => rounded(multiply_add(x, y, z, rounding, noted), noted),
         FmsubH | FmsubS | FmsubD => rounded(multiply_add(x, y, z.negated(), rounding, noted), noted),
         FnmsubH | FnmsubS | FnmsubD => rounded(multiply_add(x.negated(), y, z, rounding, noted), noted),
-        FnmaddH | FnmaddS | FnmaddD => rounded(multiply_add(x.negated(), y, z.negated(), rounding, noted), noted),
+        FnmaddH | FnmaddS | FnmaddD => {
+            rounded(multiply_add(x.negated(), y, z.negated(), rounding, noted), noted)
+        }
         FsgnjH | FsgnjS | FsgnjD => Target::Float(a & !sign | b & sign),
         FsgnjnH | FsgnjnS | FsgnjnD => Target::Float(a & !sign | !b & sign),
         FsgnjxH | FsgnjxS | FsgnjxD => Target::Float(a ^ b & sign),
@@ -137,8 +138,20 @@ fn extreme([a, b]: [u64; 2], layout: FloatLayout, is_least: bool, propagates: bo
         (None, true, false) => b,
         (None, ..) => a,
         // Of zeros, the negative one is less.
-        (Some(order), ..) if order.is_eq() => if is_least { a | b } else { a & b },
-        (Some(order), ..) => if order.is_lt() == is_least { a } else { b },
+        (Some(order), ..) if order.is_eq() => {
+            if is_least {
+                a | b
+            } else {
+                a & b
+            }
+        }
+        (Some(order), ..) => {
+            if order.is_lt() == is_least {
+                a
+            } else {
+                b
+            }
+        }
     }
 }
 
