@@ -1,4 +1,4 @@
-//! Runs unmodified Alpha/Linux programs and counts every instruction.
+//! Runs unmodified Linux programs of Alpha and RISC-V and counts every instruction.
 //!
 //! ```no_run
 //! use pathlength_engine::{Configuration, Process, RunCounter, SystemSettings};
@@ -12,7 +12,7 @@
 //! })?;
 //! let mut counter = RunCounter::default();
 //! process.run(&mut counter)?;
-//! println!("{} instructions", counter.counts(&process.cache).instructions());
+//! println!("{} instructions", counter.counts().instructions());
 //! # Ok::<(), pathlength_engine::Error>(())
 //! ```
 

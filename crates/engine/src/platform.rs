@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use std::path::Path;
 
-use guest::{CallingConvention, DebuggerRegisters};
+use guest::{CallingConvention, DebuggerRegisters, Observer};
 use guest_memory::Memory;
 use isa::InstructionSet;
 use linux_user::{Abi, SystemCalls};
@@ -15,25 +15,40 @@ use crate::process::ProgramState;
 
 /// A guest that the engine runs.
 pub trait Platform: SystemCalls + DebuggerRegisters<Model: Display> + jit::Emit + Default {
+    /// Whether the compiler translates this guest's instructions.
+    const IS_COMPILED: bool;
+
     /// The model of the processor that a configuration requests.
     fn model(requested: isa::CpuModel) -> Self::Model;
 }
 
 impl Platform for alpha::cpu::Cpu {
+    const IS_COMPILED: bool = true;
+
     fn model(requested: isa::CpuModel) -> isa::CpuModel {
         requested
     }
 }
 
-/// An observer of programs of any guest.
-pub trait ProgramObserver: guest::Observer<alpha::cpu::Cpu> {}
+impl Platform for riscv::RiscvCpu {
+    const IS_COMPILED: bool = false;
 
-impl<O: guest::Observer<alpha::cpu::Cpu>> ProgramObserver for O {}
+    fn model(_: isa::CpuModel) -> isa::RiscvExtensions {
+        isa::RiscvExtensions::ALL
+    }
+}
+
+/// An observer of programs of any guest.
+pub trait ProgramObserver: Observer<alpha::cpu::Cpu> + Observer<riscv::RiscvCpu> {}
+
+impl<O: Observer<alpha::cpu::Cpu> + Observer<riscv::RiscvCpu>> ProgramObserver for O {}
 
 /// A program of one of the guests.
 pub(crate) enum GuestProgram {
     /// Of Alpha.
     Alpha(Box<ProgramState<alpha::cpu::Cpu>>),
+    /// Of RISC-V.
+    Riscv(Box<ProgramState<riscv::RiscvCpu>>),
 }
 
 /// Evaluates an expression with the [`ProgramState`] of a program, whatever its guest.
@@ -41,6 +56,7 @@ macro_rules! with_guest {
     ($program:expr, $state:ident => $what:expr) => {
         match $program {
             $crate::platform::GuestProgram::Alpha($state) => $what,
+            $crate::platform::GuestProgram::Riscv($state) => $what,
         }
     };
 }
@@ -50,6 +66,11 @@ pub(crate) use with_guest;
 macro_rules! with_machine {
     ($machine:expr, $guest:ident, $variant:ident => $what:expr) => {
         match $machine {
+            Some(<riscv::RiscvCpu as linux_user::Abi>::ELF_MACHINE) => {
+                type $guest = riscv::RiscvCpu;
+                use $crate::platform::GuestProgram::Riscv as $variant;
+                $what
+            }
             _ => {
                 type $guest = alpha::cpu::Cpu;
                 use $crate::platform::GuestProgram::Alpha as $variant;
@@ -61,7 +82,8 @@ macro_rules! with_machine {
 pub(crate) use with_machine;
 
 /// All guests. The first is that of files which name none.
-const GUESTS: [&dyn GuestDescription; 1] = [&Described::<alpha::cpu::Cpu>::NEW];
+const GUESTS: [&dyn GuestDescription; 2] =
+    [&Described::<alpha::cpu::Cpu>::NEW, &Described::<riscv::RiscvCpu>::NEW];
 
 /// The registers by which chains of calls are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -202,7 +202,7 @@ impl<G: Platform> ProgramState<G> {
                 memory: &settings.memory,
                 kernel,
                 host_process: settings.host_process,
-                compile_threshold: settings.compile_threshold,
+                compile_threshold: if G::IS_COMPILED { settings.compile_threshold } else { 0 },
                 is_clock_virtual,
                 scope,
             };

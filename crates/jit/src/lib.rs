@@ -38,6 +38,8 @@ mod region;
 #[cfg(target_arch = "x86_64")]
 mod registers;
 #[cfg(target_arch = "x86_64")]
+mod riscv;
+#[cfg(target_arch = "x86_64")]
 mod site;
 #[cfg(target_arch = "x86_64")]
 mod stubs;

@@ -30,7 +30,7 @@ impl ProgramSettings {
             (Clock::Host, RandomSource::Host)
         };
         let host_environment = self.host_environment(&["run".into()]).unwrap_or_else(|error| {
-            text::message!("note: host programs cannot start Alpha programs: {error}");
+            text::message!("note: host programs cannot start programs of guests: {error}");
             Vec::new()
         });
         let settings = SystemSettings {
@@ -50,7 +50,7 @@ impl ProgramSettings {
         }
     }
 
-    /// Environment variables that preload the interposition library into host programs, so that Alpha programs which those
+    /// Environment variables that preload the interposition library into host programs, so that guests' programs which those
     /// execute are run by this command with these words.
     pub fn host_environment(&self, words: &[OsString]) -> std::io::Result<Vec<OsString>> {
         let mut options: Vec<OsString> = vec!["--cpu".into(), self.cpu.to_string().into()];
