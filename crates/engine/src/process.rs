@@ -202,6 +202,7 @@ impl<G: Platform> ProgramState<G> {
                 memory: &settings.memory,
                 kernel,
                 host_process: settings.host_process,
+                process: kernel.lock().process(),
                 compile_threshold: if G::IS_COMPILED { settings.compile_threshold } else { 0 },
                 is_clock_virtual,
                 scope,

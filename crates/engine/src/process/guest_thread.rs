@@ -26,6 +26,8 @@ pub(super) struct SharedProcess<'scope, 'env, G: Platform> {
     pub(super) kernel: &'env SharedKernel<G>,
     /// The process that called [`Process::run`], as opposed to children that the program forks.
     pub(super) host_process: u32,
+    /// The process that runs the program; threads know their own.
+    pub(super) process: u32,
     /// As in [`Process`].
     pub(super) compile_threshold: u32,
     pub(super) is_clock_virtual: bool,
@@ -92,7 +94,7 @@ impl<'a, 'scope, 'env, G: Platform, O: Observer<G> + 'scope> GuestThread<'a, 'sc
     ) -> Self {
         cpu.set_model(cache.model());
         let code_generation = shared.memory.code_generation();
-        let process = shared.host_process;
+        let process = shared.process;
         let code = CodeExecution::new(observer.initial_level(), observer.session(), &shared);
         let (stale, depth, ended) = (false, 0, None);
         GuestThread {
