@@ -15,24 +15,17 @@ use crate::process::ProgramState;
 
 /// A guest that the engine runs.
 pub trait Platform: SystemCalls + DebuggerRegisters<Model: Display> + jit::Emit + Default {
-    /// Whether the compiler translates this guest's instructions.
-    const IS_COMPILED: bool;
-
     /// The model of the processor that a configuration requests.
     fn model(requested: isa::CpuModel) -> Self::Model;
 }
 
 impl Platform for alpha::cpu::Cpu {
-    const IS_COMPILED: bool = true;
-
     fn model(requested: isa::CpuModel) -> isa::CpuModel {
         requested
     }
 }
 
 impl Platform for riscv::RiscvCpu {
-    const IS_COMPILED: bool = false;
-
     fn model(_: isa::CpuModel) -> isa::RiscvExtensions {
         isa::RiscvExtensions::ALL
     }

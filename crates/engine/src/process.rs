@@ -203,7 +203,7 @@ impl<G: Platform> ProgramState<G> {
                 kernel,
                 host_process: settings.host_process,
                 process: kernel.lock().process(),
-                compile_threshold: if G::IS_COMPILED { settings.compile_threshold } else { 0 },
+                compile_threshold: settings.compile_threshold,
                 is_clock_virtual,
                 scope,
             };

@@ -9,7 +9,7 @@
 //!
 //! The unit of compilation is a **region**: executed blocks of one function. `host/` has the assembler and the arena of
 //! code, which are independent of the guest. Each guest has a folder that implements `Target` (`target.rs`: registers, control
-//! flow, accesses) and `Emit` (`emit.rs`: the translation of an instruction), as `alpha/` for Alpha. All else is generic.
+//! flow, accesses) and `Emit` (`emit.rs`: the translation of an instruction), as `alpha/` and `riscv/`. All else is generic.
 
 #[cfg(target_arch = "x86_64")]
 mod alpha;
@@ -45,6 +45,8 @@ mod site;
 mod stubs;
 #[cfg(target_arch = "x86_64")]
 mod target;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod test_runner;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod toy;
 

@@ -3,7 +3,7 @@
 use guest::InstructionProperties;
 use isa::{CACHE_BLOCK, RiscvInstruction, RiscvOp, RiscvOperands};
 
-use crate::cpu::{RiscvCpu, register::SINK};
+use crate::cpu::{RiscvCpu, register, register::SINK};
 
 /// A decoded instruction, its operands brought into one form.
 #[derive(Clone, Copy, Debug)]
@@ -30,27 +30,30 @@ impl RiscvDecodedInstruction {
     pub fn new(instruction: RiscvInstruction, address: u64) -> RiscvDecodedInstruction {
         use RiscvOperands::*;
         let RiscvInstruction { op, rd, rs1, rs2, rs3, immediate, .. } = instruction;
-        let is_float = matches!(
-            op.operands(),
-            FdMemory
-                | FdFs1Fs2Fs3Round
-                | FdFs1Fs2Round
-                | FdFs1Fs2
-                | FdFs1Round
-                | FdFs1
-                | FdRs1Round
-                | FdRs1
-                | FdConstant
-        );
         let immediate = i64::from(immediate);
         let immediate = match op.operands() {
             Branch | RdTarget => address.wrapping_add_signed(immediate) as i64,
             RdUpper if op == RiscvOp::Auipc => address.wrapping_add_signed(immediate) as i64,
             _ => immediate,
         };
-        let rd = if rd == 0 && !is_float { SINK as u8 } else { rd };
+        let rd = if rd == 0 && !op.has_float_result() { SINK as u8 } else { rd };
         RiscvDecodedInstruction { op, rd, rs1, rs2, rs3, rounding: instruction.rounding(), immediate }
     }
+
+    /// Whether it puts a return address into a link register, ra or t0.
+    pub fn is_call(&self) -> bool {
+        matches!(self.op, RiscvOp::Jal | RiscvOp::Jalr) && is_link(self.rd)
+    }
+
+    /// Whether it jumps to the address in a link register, and puts none into one.
+    pub fn is_return(&self) -> bool {
+        self.op == RiscvOp::Jalr && is_link(self.rs1) && !is_link(self.rd)
+    }
+}
+
+/// Whether jumps by a register are calls and returns.
+fn is_link(register: u8) -> bool {
+    matches!(usize::from(register), register::RA | register::T0)
 }
 
 impl InstructionProperties<RiscvCpu> for RiscvDecodedInstruction {
@@ -64,9 +67,7 @@ impl InstructionProperties<RiscvCpu> for RiscvDecodedInstruction {
     }
 
     fn is_indirect_jump(&self) -> bool {
-        // A return is one by its base, as in `isa`; other jumps by link registers are calls.
-        let is_return = self.rd == SINK as u8 && matches!(self.rs1, 1 | 5);
-        self.op == RiscvOp::Jalr && !is_return
+        self.op == RiscvOp::Jalr && !self.is_return()
     }
 
     #[inline(always)]

@@ -131,6 +131,24 @@ impl RiscvOp {
         self.row().operands
     }
 
+    /// Whether its destination is a floating-point register.
+    #[inline]
+    pub fn has_float_result(self) -> bool {
+        use RiscvOperands::*;
+        matches!(
+            self.operands(),
+            FdMemory
+                | FdFs1Fs2Fs3Round
+                | FdFs1Fs2Round
+                | FdFs1Fs2
+                | FdFs1Round
+                | FdFs1
+                | FdRs1Round
+                | FdRs1
+                | FdConstant
+        )
+    }
+
     /// Its group in the mix of instructions.
     pub fn group(self) -> Group {
         self.row().group

@@ -319,8 +319,8 @@ impl Emitter<'_> {
                 self.branch(Condition::NotEqual, step.immediate as u64, block.end());
             }
             Op::Call => self.call(step.immediate as u64, step.result, block.end()),
-            Op::CallRegister => self.call_register(step.base, step.result, block),
-            Op::Return => self.return_to(step.base, Toy::SINK, block.end()),
+            Op::CallRegister => self.call_register(step.base.into(), step.result, block),
+            Op::Return => self.return_to(step.base.into(), Toy::SINK, block.end()),
             Op::SystemCall => self.system_call(block),
             _ => unreachable!("{step:?} does not end a block"),
         }

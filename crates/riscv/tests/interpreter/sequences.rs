@@ -71,19 +71,7 @@ fn float(random: &mut fastrand::Rng) -> u64 {
 fn is_plain(instruction: &RiscvInstruction) -> bool {
     use RiscvOperands::*;
     let RiscvInstruction { op, rd, rs1, immediate, .. } = *instruction;
-    let is_float_result = matches!(
-        op.operands(),
-        FdMemory
-            | FdFs1Fs2Fs3Round
-            | FdFs1Fs2Round
-            | FdFs1Fs2
-            | FdFs1Round
-            | FdFs1
-            | FdRs1Round
-            | FdRs1
-            | FdConstant
-    );
-    let keeps_bases = is_float_result || !BASES.contains(&rd);
+    let keeps_bases = op.has_float_result() || !BASES.contains(&rd);
     let is_rounded =
         matches!(op.operands(), FdFs1Fs2Fs3Round | FdFs1Fs2Round | FdFs1Round | RdFs1Round | FdRs1Round);
     let has_mode = !is_rounded || !matches!(instruction.rounding(), 5 | 6);
