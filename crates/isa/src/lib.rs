@@ -27,6 +27,7 @@ pub mod encode;
 mod evaluate;
 mod instruction_set;
 mod pipeline;
+mod processors;
 mod qualifiers;
 mod riscv;
 mod table;
@@ -44,6 +45,7 @@ pub use instruction_set::{
     MemoryAccess, Operation, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind,
     TransferTarget, ValueModel, ValuePrediction,
 };
+pub use processors::{Processors, UnknownProcessor};
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
 pub use riscv::{
     CACHE_BLOCK, Riscv, RiscvExtension, RiscvExtensions, RiscvFloatFormat, RiscvInstruction, RiscvOp,

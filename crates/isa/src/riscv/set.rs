@@ -297,7 +297,7 @@ impl RiscvInstruction {
 
     /// How a load of the accessed size extends; of a store, any does.
     fn loaded(&self) -> Option<LoadExtension> {
-        let bits = (8 * self.op.access_size()?).min(64);
+        let bits = 8 * self.op.access_size()?.min(8);
         use RiscvOp::*;
         let is_signed = matches!(self.op, Lb | Lh | Lw | LrW | Sb | Sh | Sw | ScW);
         Some(LoadExtension { bits, is_signed })

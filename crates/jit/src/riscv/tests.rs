@@ -314,28 +314,37 @@ fn compare<const LEVEL: u8>(programs: u64) {
         faults += faulted;
         systems += u32::from(compiled.stop == Stop::SystemCall);
         if compiled != interpreted {
-            let path = format!("{}/riscv-{seed}.txt", std::env::temp_dir().display());
-            let _ = std::fs::write(&path, listing(&code));
-            for n in 0..32 {
-                if compiled.x[n] != interpreted.x[n] {
-                    eprintln!("x{n}: {:#x}, interpreted {:#x}", compiled.x[n], interpreted.x[n]);
-                }
-                if compiled.f[n] != interpreted.f[n] {
-                    eprintln!("f{n}: {:#x}, interpreted {:#x}", compiled.f[n], interpreted.f[n]);
-                }
-            }
-            eprintln!(
-                "{:#x} {:?}, interpreted {:#x} {:?}",
-                compiled.pc, compiled.stop, interpreted.pc, interpreted.stop
-            );
-            eprintln!("unaligned {:?} {:?}", compiled.unaligned, interpreted.unaligned);
-            eprintln!("instructions {:?} {:?}", compiled.instructions, interpreted.instructions);
-            assert!(compiled.records == interpreted.records, "the records of program {seed} differ: {path}");
-            assert_eq!(compiled.executions, interpreted.executions, "counts of program {seed}: {path}");
-            panic!("program {seed} differs: {path}");
+            let path = std::env::temp_dir().join(format!("riscv-{seed}.txt"));
+            std::fs::write(&path, listing(&code)).expect("a writable folder");
+            panic!("program {seed}, {}:\n{}", path.display(), differences(&compiled, &interpreted));
         }
     }
     assert!(faults > 0 && systems > 0, "{faults} faults, {systems} ends");
+}
+
+/// What differs between the ends of a program that was compiled and interpreted.
+fn differences(compiled: &RiscvEnd, interpreted: &RiscvEnd) -> String {
+    let mut text = String::new();
+    for n in 0..32 {
+        if compiled.x[n] != interpreted.x[n] {
+            text += &format!("x{n}: {:#x}, interpreted {:#x}\n", compiled.x[n], interpreted.x[n]);
+        }
+        if compiled.f[n] != interpreted.f[n] {
+            text += &format!("f{n}: {:#x}, interpreted {:#x}\n", compiled.f[n], interpreted.f[n]);
+        }
+    }
+    for end in [compiled, interpreted] {
+        let RiscvEnd { pc, stop, fcsr, unaligned, instructions, .. } = end;
+        text += &format!(
+            "pc {pc:#x} {stop:?} fcsr {fcsr:#x} unaligned {unaligned:?} instructions {instructions:?}\n"
+        );
+    }
+    let is_same = [
+        ("data", compiled.data == interpreted.data),
+        ("records", compiled.records == interpreted.records),
+        ("executions", compiled.executions == interpreted.executions),
+    ];
+    text + &format!("the same: {is_same:?}")
 }
 
 /// The program's instructions.

@@ -2,3 +2,4 @@
 
 mod program;
 mod sequences;
+mod summaries;
