@@ -30,6 +30,7 @@ mod spike;
 mod spike_environment;
 mod strides;
 mod study;
+mod sysroot;
 mod system;
 mod trace;
 mod units;
@@ -67,6 +68,7 @@ pub use spike_environment::{
 };
 pub use strides::{PatternsOf, StridesOptions};
 pub use study::{BuildOptions, BytewordSettings, StudyCommand};
+pub use sysroot::SysrootOptions;
 pub use system::{
     GuestOptions, KernelInstructions, KernelOptions, SystemBuildOptions, SystemCommand, SystemCountOptions,
     SystemRunOptions, SystemTraceOptions,
@@ -474,6 +476,16 @@ Example: pathlength doctor
 
 The exit status is 1 if something needed is missing. Most of what is optional makes or debugs programs.")]
     Doctor(DoctorOptions),
+    /// Fetch Debian's packages of a guest's architecture into a folder for --sysroot: programs to count without a compiler.
+    #[command(after_help = "\
+Examples:
+  pathlength sysroot riscv64 sqlite3 lua5.4
+  pathlength count --sysroot sysroot-riscv64 sysroot-riscv64/usr/bin/lua5.4 -e 'print(1)'
+  pathlength sysroot riscv64 postgresql-17 -o server            with everything that it depends on
+
+apt-get fetches what is signed by Debian, with lists of its own: the host's packages and settings stay as they are, and root \
+is not needed. The packages are unpacked, not configured. More of them can be added to the folder later.")]
+    Sysroot(SysrootOptions),
     /// Write a shell's script that completes commands, options and files.
     #[command(after_help = "\
 Examples:

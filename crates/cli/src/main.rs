@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::Study(command) => commands::study::run(&command),
         Command::Trace(options) => commands::trace::run(&options),
         Command::Qemu(options) => commands::qemu::run(&options),
+        Command::Sysroot(options) => commands::sysroot::run(&options),
         Command::Show(options) => commands::show::run(&options),
         Command::Export(options) => commands::export::run(&options),
         Command::Check(options) => commands::check::run(&options),

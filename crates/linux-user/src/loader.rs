@@ -96,6 +96,9 @@ pub struct Stack {
 /// Address space in bytes that is kept free after the program for its heap.
 const HEAP_ROOM: u64 = 32 << 20;
 
+/// Address space in bytes that is kept free below a stack which lies above the program, so that a higher limit lets it grow.
+const STACK_GROWTH: u64 = 1 << 30;
+
 /// The name of the stack's region.
 pub const STACK: &str = "[stack]";
 
@@ -114,7 +117,8 @@ pub fn load<G: Abi>(
     let main = map_image(&image, program.path, memory, room)?;
     let heap = main.end;
     let executable_stack = image.executable_stack();
-    let stack_top = map_stack(memory, program.stack_bytes, executable_stack)?;
+    let growth = if image.position_independent() { STACK_GROWTH } else { 0 };
+    let stack_top = map_stack(memory, program.stack_bytes, growth, executable_stack)?;
     let mut images = vec![main];
     let mut entry = image.entry().wrapping_add(images[0].bias);
     let mut interpreter_base = 0;
@@ -173,13 +177,14 @@ fn map_anonymous(
         .map_err(|error| LoadError::Map { path: name.into(), error })
 }
 
-fn map_stack(memory: &Memory, bytes: u64, executable: bool) -> Result<u64, LoadError> {
+fn map_stack(memory: &Memory, bytes: u64, growth: u64, executable: bool) -> Result<u64, LoadError> {
     let Layout { page, .. } = memory.layout();
     let bytes = bytes.next_multiple_of(page);
     let execute = if executable { libc::PROT_EXEC } else { 0 };
     let protection = libc::PROT_READ | libc::PROT_WRITE | execute;
     // A guard page below, which is never accessible.
-    let low = memory.find_free(0, bytes + page).ok_or_else(|| no_room(Path::new(STACK)))?;
+    let free = memory.find_free(0, growth + bytes + page).ok_or_else(|| no_room(Path::new(STACK)))?;
+    let low = free + growth;
     map_anonymous(memory, low, page, libc::PROT_NONE, "[guard]")?;
     map_anonymous(memory, low + page, bytes, protection, STACK)?;
     Ok(low + page + bytes)

@@ -15,7 +15,7 @@ pub const QUESTIONS: [(&str, &[&str]); 8] = [
     ("Compare", &["compare", "static"]),
     ("Improve", &["spike"]),
     ("Studies", &["study", "build"]),
-    ("Installation", &["doctor", "completions", "man"]),
+    ("Installation", &["doctor", "sysroot", "completions", "man"]),
 ];
 
 /// The characters of a line of the list of commands.

@@ -29,6 +29,7 @@ mod spike_profile;
 pub mod statics;
 pub mod strides;
 pub mod study;
+pub mod sysroot;
 pub mod system;
 pub mod time;
 pub mod trace;

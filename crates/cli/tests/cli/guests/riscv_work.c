@@ -14,7 +14,7 @@ __attribute__((noinline)) static long work(long count) {
     }
     char *block = malloc(count + 1);
     memset(block, 1, count);
-    sum += block[count / 2] + *(int *)(block + 1);
+    sum += block[count / 2] + *(volatile int *)(block + 1);
     free(block);
     return sum;
 }
