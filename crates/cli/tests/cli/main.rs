@@ -38,6 +38,7 @@ mod outputs;
 mod profiles;
 mod qemu;
 mod results;
+mod riscv;
 mod run;
 mod sample;
 mod saved_counts;

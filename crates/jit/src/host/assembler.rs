@@ -79,6 +79,8 @@ pub(crate) enum Alu {
 /// Shifts, by their number in the opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shift {
+    RotateLeft = 0,
+    RotateRight = 1,
     Left = 4,
     Right = 5,
     Arithmetic = 7,
@@ -98,6 +100,8 @@ pub(crate) enum Unary {
     Not = 2,
     /// rdx:rax = rax * operand, unsigned.
     Multiply = 4,
+    /// The same, signed.
+    MultiplySigned = 5,
 }
 
 /// Conditions, by their number in the opcode.
