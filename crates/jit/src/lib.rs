@@ -55,8 +55,10 @@ pub use code_map::{Interrupted, interrupted, keep as keep_code_map, set_compiled
 pub use compiler::{COMPILE_THRESHOLD, Compiler, compiled_regions};
 #[cfg(not(target_arch = "x86_64"))]
 pub use compiler::{
-    Exit, Interrupted, UNWIND, enter, interrupted, is_stack_full, keep_code_map, set_compiled, watch,
+    Emit, Exit, Interrupted, UNWIND, enter, interrupted, is_stack_full, keep_code_map, set_compiled, watch,
 };
+#[cfg(target_arch = "x86_64")]
+pub use emit::Emit;
 #[cfg(target_arch = "x86_64")]
 pub use enter::{Exit, UNWIND, enter, is_stack_full, watch};
 #[cfg(all(target_arch = "x86_64", feature = "fuzzing"))]

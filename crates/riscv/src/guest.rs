@@ -75,6 +75,19 @@ impl Guest for RiscvCpu {
     }
 
     #[inline(always)]
+    fn executed(&self) -> u64 {
+        self.instructions
+    }
+
+    fn unaligned(&self) -> u64 {
+        self.unaligned
+    }
+
+    fn set_model(&mut self, model: RiscvExtensions) {
+        self.extensions = model;
+    }
+
+    #[inline(always)]
     fn value(&self, register: Register) -> u64 {
         match register {
             Register::Integer(number) => self.x[usize::from(number)],
@@ -85,6 +98,11 @@ impl Guest for RiscvCpu {
     #[inline(always)]
     fn host(&mut self) -> &mut HostSide {
         &mut self.host
+    }
+
+    #[inline(always)]
+    fn host_side(&self) -> &HostSide {
+        &self.host
     }
 }
 

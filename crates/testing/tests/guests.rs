@@ -19,8 +19,8 @@ const CRATES: [(&str, &[&str]); 18] = [
     ("guest-memory", &[]),
     ("guest", &[]),
     ("jit", &["alpha", "riscv"]),
-    ("linux-user", &["abi/alpha", "abi/riscv"]),
-    ("engine", &["platform.rs"]),
+    ("linux-user", &["abi/alpha", "abi/riscv", "abi/mod.rs"]),
+    ("engine", &["platform.rs", "debug/tests.rs"]),
     ("../python", &[]),
 ];
 

@@ -35,9 +35,10 @@ pub struct SimulationOptions {
     /// The processor that a program runs on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long)]
     cpu: Option<isa::CpuModel>,
-    /// Where a program's libraries are searched first.
-    #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
-    sysroot: PathBuf,
+    /// Where a program's libraries are searched first: by default in /usr/alpha-linux-gnu, or the like for the program's
+    /// instruction set.
+    #[arg(long, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
     #[command(flatten)]
     environment: EnvironmentOptions,
     #[command(flatten)]

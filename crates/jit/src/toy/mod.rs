@@ -158,6 +158,16 @@ impl Guest for Toy {
         &mut self.instructions
     }
 
+    fn executed(&self) -> u64 {
+        self.instructions
+    }
+
+    fn unaligned(&self) -> u64 {
+        0
+    }
+
+    fn set_model(&mut self, (): ()) {}
+
     fn value(&self, register: Named) -> u64 {
         match register {
             Named::Integer(number) => self.registers[usize::from(number)],
@@ -167,6 +177,10 @@ impl Guest for Toy {
 
     fn host(&mut self) -> &mut HostSide {
         &mut self.host
+    }
+
+    fn host_side(&self) -> &HostSide {
+        &self.host
     }
 }
 

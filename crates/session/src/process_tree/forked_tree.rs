@@ -20,6 +20,20 @@ enum RunResult {
     Failed(String),
 }
 
+/// The host's signals by which crashes end processes.
+const DUMPS_CORE: [i32; 10] = [
+    libc::SIGQUIT,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGSYS,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+];
+
 /// A program whose first process is forked from this one.
 pub struct ForkedTree {
     process: libc::pid_t,
@@ -106,7 +120,8 @@ impl ForkedTree {
             (Some(RunResult::Ended(ending)), _) => Some(ending),
             (None, Some(status)) if libc::WIFSIGNALED(status) => {
                 let signal = libc::WTERMSIG(status);
-                Some(Ending::Killed { signal, report: format!("killed by signal {signal}") })
+                let is_crash = DUMPS_CORE.contains(&signal);
+                Some(Ending::Killed { signal, is_crash, report: format!("killed by signal {signal}") })
             }
             (None, Some(status)) => Some(Ending::Exited(libc::WEXITSTATUS(status))),
             (None, None) => None,

@@ -32,7 +32,9 @@ pub fn write<M: InstructionResults + Model + 'static>(
     if !trace.header().has_system() {
         bail!("{file} is a trace of programs only, and {needed}");
     }
-    let model = WithCallTree::of_entries(models, trace.header(), engine::system_call_name);
+    // Whole systems are of the first instruction set.
+    let name = |number| engine::system_call_name(isa::INSTRUCTION_SETS[0], number);
+    let model = WithCallTree::of_entries(models, trace.header(), name);
     let simulated = simulation.replay_all(trace, model)?;
     let results = simulation.machines.named(&simulated.model.model);
     simulated.write(simulation, entry_tables(rows, &simulated.model, &results))
