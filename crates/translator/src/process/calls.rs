@@ -1,0 +1,348 @@
+//! System calls. Most go to the kernel as they are; those that concern code, memory of the translator, signals, threads and processes are
+//! handled here.
+
+use std::os::unix::ffi::OsStrExt;
+
+use super::program_memory::{BAD_ADDRESS, read, read_text, write, write_bytes};
+use super::run::{AfterCall, ProgramThread};
+use super::signal::SignalAction;
+use super::{CodeAndMemory, TranslatorProcess};
+use crate::area::{RAX, RCX};
+use crate::glue;
+
+const PAGE: u64 = 4096;
+/// Bytes of the instruction `syscall`.
+const SYSCALL: u64 = 2;
+/// Numbers of registers.
+const R11: u8 = 11;
+const ARGUMENTS: [usize; 6] = [7, 6, 2, 10, 8, 9];
+/// Functions of `arch_prctl` (asm/prctl.h).
+const ARCH_SET_GS: u64 = 0x1001;
+const ARCH_SET_FS: u64 = 0x1002;
+const ARCH_GET_FS: u64 = 0x1003;
+const ARCH_GET_GS: u64 = 0x1004;
+const ARCH_SHSTK_ENABLE: u64 = 0x5001;
+/// The end of user addresses.
+const ADDRESS_LIMIT: u64 = 1 << 47;
+
+/// The outcome of a handled call.
+pub(super) enum Outcome {
+    /// The result, or a negative error number.
+    Result(i64),
+    /// All registers have been set.
+    Restored,
+    /// A signal comes first; the call is made again after it.
+    Again,
+    /// The thread ends with a status.
+    End(i32),
+}
+
+/// A result of an operation with an error number.
+fn result(outcome: Result<u64, i32>) -> Outcome {
+    Outcome::Result(outcome.map_or_else(|error| -i64::from(error), |value| value as i64))
+}
+
+impl ProgramThread {
+    /// Makes the system call of the registers.
+    pub(super) fn system_call(&mut self) -> AfterCall {
+        let area = self.area();
+        let number = area.registers[usize::from(RAX)];
+        let arguments = ARGUMENTS.map(|register| area.registers[register]);
+        TranslatorProcess::get().results.add_system_call(number);
+        let next = self.next;
+        match self.handle_call(number as i64, &arguments) {
+            Outcome::Result(value) => {
+                let area = self.area();
+                area.registers[usize::from(RAX)] = value as u64;
+                area.registers[usize::from(RCX)] = next;
+                area.registers[usize::from(R11)] = area.flags;
+            }
+            Outcome::Restored => {}
+            Outcome::Again => self.next = next - SYSCALL,
+            Outcome::End(status) => return AfterCall::End(status),
+        }
+        AfterCall::Continue
+    }
+
+    fn handle_call(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+        let &[a, b, c, d, ..] = arguments;
+        match number {
+            libc::SYS_mmap => self.map(number, arguments),
+            libc::SYS_munmap => self.unmap(number, arguments),
+            libc::SYS_mprotect | libc::SYS_pkey_mprotect => self.protect(number, arguments),
+            libc::SYS_mremap => self.remap(number, arguments),
+            libc::SYS_brk => {
+                let mut process = TranslatorProcess::get().code();
+                Outcome::Result(process.memory.set_break(a) as i64)
+            }
+            libc::SYS_arch_prctl => result(self.arch_prctl(a, b)),
+            libc::SYS_rt_sigaction => result(self.set_action(a, b, c, d)),
+            libc::SYS_rt_sigprocmask => self.change_mask(a, b, c, d),
+            libc::SYS_rt_sigreturn => {
+                let mask = super::frame::pop(self);
+                match mask {
+                    Ok(mask) => self.set_mask(mask),
+                    Err(_) => self.end_by(libc::SIGSEGV),
+                }
+                Outcome::Restored
+            }
+            libc::SYS_sigaltstack => result(self.change_stack(a, b)),
+            libc::SYS_set_tid_address => {
+                self.clear_at_end = a;
+                // SAFETY: no arguments.
+                Outcome::Result(unsafe { libc::syscall(libc::SYS_gettid) })
+            }
+            // A program without restartable sequences makes system calls instead.
+            libc::SYS_rseq => Outcome::Result(-i64::from(libc::ENOSYS)),
+            libc::SYS_clone => {
+                let [.., e, _] = *arguments;
+                self.clone_call(super::clone::CloneRequest::of_clone(a, b, c, d, e))
+            }
+            libc::SYS_fork => self.clone_call(super::clone::CloneRequest::of_fork(0)),
+            libc::SYS_vfork => {
+                let flags = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+                self.clone_call(super::clone::CloneRequest::of_fork(flags))
+            }
+            libc::SYS_clone3 => match super::clone::CloneRequest::of_clone3(a, b) {
+                Ok(request) => self.clone_call(request),
+                Err(error) => Outcome::Result(-i64::from(error)),
+            },
+            libc::SYS_exit => Outcome::End(a as i32),
+            libc::SYS_readlink => self.read_link(number, arguments, a, b, c),
+            libc::SYS_readlinkat => self.read_link(number, arguments, b, c, d),
+            _ => self.pass(number, arguments),
+        }
+    }
+
+    /// Lets the kernel make a call.
+    pub(super) fn pass(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+        // SAFETY: calls that concern memory are handled elsewhere; others write only where the program says.
+        let value = unsafe { glue::call(number as u64, arguments) };
+        match value {
+            glue::NOT_BEGUN => Outcome::Again,
+            value if value == -i64::from(BAD_ADDRESS) && release_protected() => self.pass(number, arguments),
+            value => Outcome::Result(value),
+        }
+    }
+
+    fn map(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+        let &[address, length, protection, flags, descriptor, offset] = arguments;
+        let mut process = TranslatorProcess::get().code();
+        let is_fixed = flags as i32 & libc::MAP_FIXED != 0;
+        if is_fixed && process.is_own(address, length) {
+            return Outcome::Result(-i64::from(libc::ENOMEM));
+        }
+        let outcome = self.pass(number, arguments);
+        let Outcome::Result(start @ 0..) = outcome else { return outcome };
+        let (start, end) = (start as u64, (start as u64).saturating_add(length).next_multiple_of(PAGE));
+        process.forget(start, end);
+        if protection as i32 & libc::PROT_EXEC != 0 {
+            let is_file = flags as i32 & libc::MAP_ANONYMOUS == 0;
+            let name =
+                is_file.then(|| std::fs::read_link(format!("/proc/self/fd/{}", descriptor as i32)).ok());
+            let image = match name.flatten() {
+                Some(path) => {
+                    TranslatorProcess::get().results.add_image(start, offset, path.as_os_str().as_bytes());
+                    process.images += 1;
+                    process.images - 1
+                }
+                None => crate::memory::NO_IMAGE,
+            };
+            process.memory.add_code(start, end, protection as i32 & libc::PROT_WRITE != 0, image);
+        }
+        outcome
+    }
+
+    fn unmap(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+        let &[address, length, ..] = arguments;
+        let mut process = TranslatorProcess::get().code();
+        if process.is_own(address, length) {
+            return Outcome::Result(-i64::from(libc::EINVAL));
+        }
+        let outcome = self.pass(number, arguments);
+        if matches!(outcome, Outcome::Result(0)) {
+            process.forget(address, address.saturating_add(length).next_multiple_of(PAGE));
+        }
+        outcome
+    }
+
+    fn protect(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+        let &[address, length, protection, ..] = arguments;
+        let mut process = TranslatorProcess::get().code();
+        if process.is_own(address, length) {
+            return Outcome::Result(-i64::from(libc::EACCES));
+        }
+        let outcome = self.pass(number, arguments);
+        if matches!(outcome, Outcome::Result(0)) && length > 0 {
+            let end = address.saturating_add(length).next_multiple_of(PAGE);
+            let right = |right| protection as i32 & right != 0;
+            if process.memory.protect(address, end, right(libc::PROT_EXEC), right(libc::PROT_WRITE)) {
+                process.code.invalidate(address, end);
+            }
+        }
+        outcome
+    }
+
+    fn remap(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+        let &[address, old, new, flags, target, _] = arguments;
+        let mut process = TranslatorProcess::get().code();
+        let replaces = flags as i32 & libc::MREMAP_FIXED != 0;
+        if process.is_own(address, old.max(1)) || replaces && process.is_own(target, new) {
+            return Outcome::Result(-i64::from(libc::EINVAL));
+        }
+        let had_code = process.memory.overlaps(address, address.saturating_add(old));
+        let outcome = self.pass(number, arguments);
+        let Outcome::Result(start @ 0..) = outcome else { return outcome };
+        process.forget(address, address.saturating_add(old).next_multiple_of(PAGE));
+        let (start, end) = (start as u64, (start as u64).saturating_add(new).next_multiple_of(PAGE));
+        process.forget(start, end);
+        if had_code {
+            process.memory.add_code(start, end, true, crate::memory::NO_IMAGE);
+        }
+        outcome
+    }
+
+    fn arch_prctl(&mut self, function: u64, value: u64) -> Result<u64, i32> {
+        match function {
+            ARCH_SET_FS if value >= ADDRESS_LIMIT => Err(libc::EPERM),
+            ARCH_SET_FS => {
+                self.area().fs = value;
+                Ok(0)
+            }
+            ARCH_GET_FS => {
+                let fs = self.area().fs;
+                write(value, &fs).map(|()| 0)
+            }
+            // The translator has GS for itself.
+            ARCH_SET_GS if value != 0 => Err(libc::EPERM),
+            ARCH_SET_GS => Ok(0),
+            ARCH_GET_GS => write(value, &0u64).map(|()| 0),
+            ARCH_SHSTK_ENABLE => Err(libc::EOPNOTSUPP),
+            _ => match self.pass(libc::SYS_arch_prctl, &[function, value, 0, 0, 0, 0]) {
+                Outcome::Result(value @ 0..) => Ok(value as u64),
+                Outcome::Result(error) => Err(-error as i32),
+                _ => Err(libc::EINTR),
+            },
+        }
+    }
+
+    fn set_action(&mut self, signal: u64, new: u64, old: u64, size: u64) -> Result<u64, i32> {
+        if size != 8 {
+            return Err(libc::EINVAL);
+        }
+        let action = if new == 0 { None } else { Some(read::<SignalAction>(new)?) };
+        let former = TranslatorProcess::get().actions().set(signal as i32, action)?;
+        if old != 0 {
+            write(old, &former)?;
+        }
+        Ok(0)
+    }
+
+    fn change_mask(&mut self, how: u64, new: u64, old: u64, size: u64) -> Outcome {
+        if size != 8 {
+            return Outcome::Result(-i64::from(libc::EINVAL));
+        }
+        let former = self.signals.mask;
+        let mask = match new {
+            0 => Ok(former),
+            address => read::<u64>(address).and_then(|set| match how as i32 {
+                libc::SIG_BLOCK => Ok(former | set),
+                libc::SIG_UNBLOCK => Ok(former & !set),
+                libc::SIG_SETMASK => Ok(set),
+                _ => Err(libc::EINVAL),
+            }),
+        };
+        let written =
+            mask.and_then(|mask| if old == 0 { Ok(mask) } else { write(old, &former).map(|()| mask) });
+        match written {
+            Err(error) => Outcome::Result(-i64::from(error)),
+            Ok(mask) if mask == former => Outcome::Result(0),
+            Ok(_) if !self.hold_signals() => Outcome::Again,
+            Ok(mask) => {
+                self.set_mask(mask);
+                Outcome::Result(0)
+            }
+        }
+    }
+
+    fn change_stack(&mut self, new: u64, old: u64) -> Result<u64, i32> {
+        /// The least size that the kernel accepts without extended state.
+        const LEAST: u64 = 2048;
+        let pointer = self.area().registers[4];
+        let is_used = self.signals.is_on_stack(pointer);
+        let [start, size, flags] = self.signals.stack;
+        if new != 0 {
+            let [start, flags, size] = read::<[u64; 3]>(new)?;
+            let mode = flags & 0xffff_ffff & !(1 << 31);
+            if is_used {
+                return Err(libc::EPERM);
+            }
+            if mode > 2 {
+                return Err(libc::EINVAL);
+            }
+            let is_disabled = mode == libc::SS_DISABLE as u64;
+            if !is_disabled && size < LEAST {
+                return Err(libc::ENOMEM);
+            }
+            self.signals.stack = if is_disabled { [0, 0, mode] } else { [start, size, flags & 1 << 31] };
+        }
+        if old != 0 {
+            let now = if is_used { libc::SS_ONSTACK as u64 } else { 0 };
+            write(old, &[start, flags & 0xffff_ffff | now, size])?;
+        }
+        Ok(0)
+    }
+
+    /// Links to the executable of this process lead to the program.
+    fn read_link(&mut self, number: i64, arguments: &[u64; 6], path: u64, buffer: u64, size: u64) -> Outcome {
+        let is_executable =
+            read_text(path, libc::PATH_MAX as usize).is_ok_and(|text| is_own_executable(&text));
+        if !is_executable {
+            return self.pass(number, arguments);
+        }
+        let name = TranslatorProcess::get().executable.as_os_str().as_bytes();
+        let size = name.len().min(size as usize);
+        result(write_bytes(buffer, &name[..size]).map(|()| size as u64))
+    }
+
+    /// Ends the process by a signal whose action cannot be taken.
+    pub(super) fn end_by(&mut self, signal: i32) {
+        let default = SignalAction::default();
+        let _ = TranslatorProcess::get().actions().set(signal, Some(default));
+        self.hold_signals();
+        self.take_default(signal, true);
+    }
+}
+
+/// Whether a path names the executable of this process.
+fn is_own_executable(path: &[u8]) -> bool {
+    let own = format!("/proc/{}/exe", std::process::id());
+    matches!(path, b"/proc/self/exe" | b"/proc/thread-self/exe") || path == own.as_bytes()
+}
+
+/// Lets the kernel write to pages whose code was translated. False if there are none.
+fn release_protected() -> bool {
+    let mut process = TranslatorProcess::get().code();
+    let process = &mut *process;
+    let pages = process.memory.unprotect_range(0, ADDRESS_LIMIT);
+    for &page in &pages {
+        process.code.invalidate(page, page + PAGE);
+    }
+    !pages.is_empty()
+}
+
+impl CodeAndMemory {
+    /// The program's memory in a range is no longer what it was.
+    fn forget(&mut self, start: u64, end: u64) {
+        if self.memory.overlaps(start, end) {
+            self.memory.remove(start, end);
+            self.code.invalidate(start, end);
+        }
+    }
+
+    /// Whether a range has memory of the translator.
+    fn is_own(&self, start: u64, length: u64) -> bool {
+        let end = start.saturating_add(length);
+        self.code.overlaps(start, end) || self.own.iter().any(|own| own.start < end && start < own.end)
+    }
+}
