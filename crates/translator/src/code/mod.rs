@@ -6,7 +6,7 @@ mod plan;
 mod trace;
 mod zone;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use iced_x86::InstructionInfoFactory;
@@ -33,6 +33,8 @@ struct InstructionStart {
     saved: u8,
 }
 
+/// Bits of addresses that parts without a zone have in common.
+const LONELY_SHIFT: u32 = 28;
 /// Bytes to which the entries of indirect transfers are aligned.
 const ENTRY_ALIGNMENT: u64 = 8;
 /// No register is saved.
@@ -98,6 +100,8 @@ pub(crate) struct CodeCache {
     by_page: HashMap<u64, Vec<u32>>,
     exits: Vec<CodeExit>,
     factory: InstructionInfoFactory,
+    /// Parts of the address space, by their high bits, within whose reach no zone could be mapped.
+    lonely: HashSet<u64>,
 }
 
 impl CodeCache {
@@ -111,6 +115,7 @@ impl CodeCache {
             by_page: HashMap::new(),
             exits: Vec::new(),
             factory: InstructionInfoFactory::new(),
+            lonely: HashSet::new(),
         }
     }
 
@@ -142,8 +147,7 @@ impl CodeCache {
         let mut out = Emitter { at: self.zones[zone].at.next_multiple_of(ENTRY_ALIGNMENT) };
         let start = out.at;
         out.load(RAX, SPILLED);
-        let site = out.transfer(&[0xe9]);
-        set_displacement(site, entry);
+        out.jump_far(entry);
         self.zones[zone].at = out.at;
         self.blocks[block as usize].indirect_entry = start;
         start
@@ -153,13 +157,25 @@ impl CodeCache {
         self.zones.iter().position(|zone| zone.contains(code)).expect("code lies in a zone")
     }
 
-    /// The zone for code at an address: one in reach with room, or a new one.
+    /// The zone for code at an address: one in reach with room, or a new one. Where nothing is in reach, any other serves.
     fn zone_for(&mut self, address: u64) -> io::Result<usize> {
         let found = self.zones.iter().position(|zone| zone.serves(address) && zone.has_room());
         if let Some(zone) = found {
             return Ok(zone);
         }
-        self.zones.push(CodeZone::near(address)?);
+        let lonely = address >> LONELY_SHIFT;
+        let near = if self.lonely.contains(&lonely) { None } else { CodeZone::near(address) };
+        let zone = match near {
+            Some(zone) => zone,
+            None => {
+                self.lonely.insert(lonely);
+                if let Some(zone) = self.zones.iter().position(CodeZone::has_room) {
+                    return Ok(zone);
+                }
+                CodeZone::anywhere()?
+            }
+        };
+        self.zones.push(zone);
         Ok(self.zones.len() - 1)
     }
 

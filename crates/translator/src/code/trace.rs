@@ -83,7 +83,7 @@ impl CodeCache {
             let Follow::Address(following) = follow else { break };
             let may_follow = total < MAX_TRACE
                 && !self.by_address.contains_key(&following)
-                && self.zones[zone].serves(following);
+                && self.zones[zone].serves(following) == self.zones[zone].serves(address);
             match memory.as_deref().filter(|_| may_follow).map(|memory| decode(following, memory, MAX_BLOCK))
             {
                 Some(Ok(more)) => (next, decoded) = (following, more),

@@ -41,18 +41,25 @@ pub(super) struct CodeZone {
 }
 
 impl CodeZone {
-    /// A zone within reach of an address; of memory anywhere, if there is none.
-    pub fn near(address: u64) -> io::Result<CodeZone> {
+    /// A new zone within reach of an address, if there is memory.
+    pub fn near(address: u64) -> Option<CodeZone> {
         let aligned = address & !0xffff;
         let candidates = DISTANCES.iter().map(|&distance| aligned.wrapping_add_signed(distance << 20));
-        let start = candidates
-            .filter(|start| (LOWEST..1 << 47).contains(start))
-            .find_map(|start| map(start, libc::MAP_FIXED_NOREPLACE).filter(|&at| at == start))
-            .or_else(|| map(0, 0));
-        let start = start.ok_or_else(io::Error::last_os_error)?;
-        let free = STARTS.iter().find(|one| one.load(Ordering::Relaxed) == 0);
-        free.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?.store(start, Ordering::Release);
-        Ok(CodeZone { start, at: start, blocks: Vec::new() })
+        let usable = candidates.filter(|start| (LOWEST..1 << 47).contains(start));
+        let mut mapped = usable.filter_map(|start| map(start, libc::MAP_FIXED_NOREPLACE));
+        mapped.next().and_then(CodeZone::new)
+    }
+
+    /// A new zone where the kernel likes.
+    pub fn anywhere() -> io::Result<CodeZone> {
+        let start = map(0, 0).ok_or_else(io::Error::last_os_error)?;
+        CodeZone::new(start).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+    }
+
+    fn new(start: u64) -> Option<CodeZone> {
+        let free = STARTS.iter().find(|one| one.load(Ordering::Relaxed) == 0)?;
+        free.store(start, Ordering::Release);
+        Some(CodeZone { start, at: start, blocks: Vec::new() })
     }
 
     /// Whether code at an address can be translated into this zone.

@@ -114,13 +114,21 @@ impl ProgramThread {
         }
     }
 
-    /// Lets the kernel make a call.
+    /// Lets the kernel make a call, which may write to pages whose code was translated.
     pub(super) fn pass(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
-        // SAFETY: calls that concern memory are handled elsewhere; others write only where the program says.
-        let value = unsafe { glue::call(number as u64, arguments) };
-        match value {
+        match self.pass_once(number, arguments) {
+            Outcome::Result(value) if value == -i64::from(BAD_ADDRESS) && release_protected() => {
+                self.pass_once(number, arguments)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The same of a call that writes to no memory, while the code is locked.
+    fn pass_once(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+        // SAFETY: calls that concern memory are checked before; others write only where the program says.
+        match unsafe { glue::call(number as u64, arguments) } {
             glue::NOT_BEGUN => Outcome::Again,
-            value if value == -i64::from(BAD_ADDRESS) && release_protected() => self.pass(number, arguments),
             value => Outcome::Result(value),
         }
     }
@@ -132,7 +140,7 @@ impl ProgramThread {
         if is_fixed && process.is_own(address, length) {
             return Outcome::Result(-i64::from(libc::ENOMEM));
         }
-        let outcome = self.pass(number, arguments);
+        let outcome = self.pass_once(number, arguments);
         let Outcome::Result(start @ 0..) = outcome else { return outcome };
         let (start, end) = (start as u64, (start as u64).saturating_add(length).next_multiple_of(PAGE));
         process.forget(start, end);
@@ -159,7 +167,7 @@ impl ProgramThread {
         if process.is_own(address, length) {
             return Outcome::Result(-i64::from(libc::EINVAL));
         }
-        let outcome = self.pass(number, arguments);
+        let outcome = self.pass_once(number, arguments);
         if matches!(outcome, Outcome::Result(0)) {
             process.forget(address, address.saturating_add(length).next_multiple_of(PAGE));
         }
@@ -172,7 +180,7 @@ impl ProgramThread {
         if process.is_own(address, length) {
             return Outcome::Result(-i64::from(libc::EACCES));
         }
-        let outcome = self.pass(number, arguments);
+        let outcome = self.pass_once(number, arguments);
         if matches!(outcome, Outcome::Result(0)) && length > 0 {
             let end = address.saturating_add(length).next_multiple_of(PAGE);
             let right = |right| protection as i32 & right != 0;
@@ -191,7 +199,9 @@ impl ProgramThread {
             return Outcome::Result(-i64::from(libc::EINVAL));
         }
         let had_code = process.memory.overlaps(address, address.saturating_add(old));
-        let outcome = self.pass(number, arguments);
+        // The kernel moves memory with the same rights only.
+        process.release(address, address.saturating_add(old));
+        let outcome = self.pass_once(number, arguments);
         let Outcome::Result(start @ 0..) = outcome else { return outcome };
         process.forget(address, address.saturating_add(old).next_multiple_of(PAGE));
         let (start, end) = (start as u64, (start as u64).saturating_add(new).next_multiple_of(PAGE));
@@ -322,16 +332,19 @@ fn is_own_executable(path: &[u8]) -> bool {
 
 /// Lets the kernel write to pages whose code was translated. False if there are none.
 fn release_protected() -> bool {
-    let mut process = TranslatorProcess::get().code();
-    let process = &mut *process;
-    let pages = process.memory.unprotect_range(0, ADDRESS_LIMIT);
-    for &page in &pages {
-        process.code.invalidate(page, page + PAGE);
-    }
-    !pages.is_empty()
+    TranslatorProcess::get().code().release(0, ADDRESS_LIMIT)
 }
 
 impl CodeAndMemory {
+    /// Gives the program back the right to write to the pages of a range whose code was translated. False if there are none.
+    fn release(&mut self, start: u64, end: u64) -> bool {
+        let pages = self.memory.unprotect_range(start, end);
+        for &page in &pages {
+            self.code.invalidate(page, page + PAGE);
+        }
+        !pages.is_empty()
+    }
+
     /// The program's memory in a range is no longer what it was.
     fn forget(&mut self, start: u64, end: u64) {
         if self.memory.overlaps(start, end) {
