@@ -96,6 +96,20 @@ pub(crate) struct SignalInbox {
     pub fault: [u64; 3],
 }
 
+impl SignalInbox {
+    /// No signal.
+    pub const EMPTY: SignalInbox = SignalInbox {
+        signal: 0,
+        is_fault: false,
+        is_stepping: false,
+        is_code_write: false,
+        address: 0,
+        last_step: 0,
+        information: [0; 16],
+        fault: [0; 3],
+    };
+}
+
 /// The size of the state before the vector registers.
 const _: () = assert!(size_of::<ThreadArea>() <= VECTORS);
 
@@ -126,14 +140,14 @@ pub(crate) fn map_memory(size: usize, protection: i32) -> io::Result<usize> {
 }
 
 impl ThreadArea {
-    /// A new area, without counters yet; everything else is zero or as at the start of a program.
-    pub fn new() -> io::Result<*mut ThreadArea> {
+    /// A new area, without counters yet; everything else is zero or as at the start of a program. Translated code is left to `leave`.
+    pub fn new(leave: u64) -> io::Result<*mut ThreadArea> {
         let address = map_memory(AREA_SIZE, libc::PROT_READ | libc::PROT_WRITE)?;
         let area = address as *mut ThreadArea;
         // SAFETY: the memory is new, and zero is a value of every field.
         unsafe {
             (*area).address = address as u64;
-            (*area).leave = crate::glue::leave_address();
+            (*area).leave = leave;
             (*area).flags = 0x202;
             (*area).vectors_mask = vectors_mask();
             ((address + VECTORS + MXCSR) as *mut u32).write(INITIAL_MXCSR);

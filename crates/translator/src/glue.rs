@@ -7,6 +7,7 @@
 
 use std::arch::global_asm;
 use std::mem::offset_of;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::area::{SIGNAL, ThreadArea, VECTORS};
 
@@ -125,7 +126,7 @@ global_asm!(
     "mov rax, gs:[{own_fs}]",
     "wrfsbase rax",
     "cld",
-    "call {handle}",
+    "call [rip + {handle}]",
     "wrfsbase rbx",
     "pop rbx",
     "ret",
@@ -145,8 +146,19 @@ global_asm!(
     exit = const offset_of!(ThreadArea, exit),
     signal = const SIGNAL as i64,
     not_begun = const NOT_BEGUN,
-    handle = sym crate::process::signal::handle,
+    handle = sym HANDLER,
 );
+
+/// The function that handles signals, with the arguments of a handler.
+static HANDLER: AtomicUsize = AtomicUsize::new(0);
+
+/// A handler of signals, called with FS of the translator.
+pub(crate) type SignalHandler = unsafe extern "C" fn(i32, *const [u64; 16], *mut libc::ucontext_t);
+
+/// Sets the function that handles signals.
+pub(crate) fn set_handler(handler: SignalHandler) {
+    HANDLER.store(handler as usize, Ordering::Release);
+}
 
 unsafe extern "C" {
     fn pathlength_translator_enter();

@@ -8,7 +8,7 @@ const PAGE: u64 = 4096;
 
 /// Memory that the program may execute.
 #[derive(Clone, Copy, Debug)]
-struct CodeRegion {
+struct ExecutableRegion {
     end: u64,
     is_writable: bool,
     image: u32,
@@ -18,7 +18,7 @@ struct CodeRegion {
 #[derive(Debug, Default)]
 pub(crate) struct ProgramMemory {
     /// Executable regions by their start; disjoint.
-    code: BTreeMap<u64, CodeRegion>,
+    code: BTreeMap<u64, ExecutableRegion>,
     /// Writable pages whose code has been translated: they are protected from writes, so that these are noticed.
     protected: std::collections::BTreeSet<u64>,
     /// The start of the heap, its end, and the highest end that it can have.
@@ -29,12 +29,12 @@ impl ProgramMemory {
     /// Executable memory has been mapped.
     pub fn add_code(&mut self, start: u64, end: u64, is_writable: bool, image: u32) {
         self.remove(start, end);
-        self.code.insert(start, CodeRegion { end, is_writable, image });
+        self.code.insert(start, ExecutableRegion { end, is_writable, image });
     }
 
     /// Memory has been unmapped, or is no longer executable.
     pub fn remove(&mut self, start: u64, end: u64) {
-        let overlapping: Vec<(u64, CodeRegion)> = self
+        let overlapping: Vec<(u64, ExecutableRegion)> = self
             .code
             .range(..end)
             .rev()
@@ -44,7 +44,7 @@ impl ProgramMemory {
         for (first, region) in overlapping {
             self.code.remove(&first);
             if first < start {
-                self.code.insert(first, CodeRegion { end: start, ..region });
+                self.code.insert(first, ExecutableRegion { end: start, ..region });
             }
             if region.end > end {
                 self.code.insert(end, region);
@@ -73,7 +73,7 @@ impl ProgramMemory {
         self.code.range(..end).next_back().is_some_and(|(_, region)| region.end > start)
     }
 
-    fn region(&self, address: u64) -> Option<&CodeRegion> {
+    fn region(&self, address: u64) -> Option<&ExecutableRegion> {
         self.code.range(..=address).next_back().map(|(_, region)| region).filter(|it| it.end > address)
     }
 

@@ -11,12 +11,12 @@ const GS: u8 = 0x65;
 ///
 /// Invariant: `at` is in memory that is mapped for writing, and the zone has room for all that is written (`CodeZone::has_room`).
 #[derive(Debug)]
-pub(super) struct Emitter {
+pub(super) struct CopyEmitter {
     /// The next byte's address.
     pub at: u64,
 }
 
-impl Emitter {
+impl CopyEmitter {
     /// Writes bytes.
     pub fn put(&mut self, bytes: &[u8]) {
         // SAFETY: the invariant.

@@ -1,6 +1,6 @@
 //! From addresses in the code cache to the program's, for signals.
 
-use super::{CodeCache, SAVED_NONE, TranslatedBlock};
+use super::{BlockCopy, CodeCache, SAVED_NONE};
 
 /// A point of the program in translated code.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl CodeCache {
     pub fn locate(&self, code: u64) -> Option<ProgramPoint> {
         let zone = self.zones.iter().find(|zone| zone.contains(code))?;
         let (entry, block) = zone.block_at(code)?;
-        let TranslatedBlock { address, starts, .. } = &self.blocks[block as usize];
+        let BlockCopy { address, starts, .. } = &self.blocks[block as usize];
         let offset = u32::try_from(code - entry).ok()?;
         let after = starts.partition_point(|start| start.code <= offset);
         let start = starts.get(after.checked_sub(1)?)?;
@@ -68,7 +68,7 @@ impl CodeCache {
         let mut sources: Vec<u16> = whole.starts.iter().map(|start| start.source).collect();
         sources.dedup();
         let size = u32::from(*sources.get(instructions)?);
-        let prefix = TranslatedBlock {
+        let prefix = BlockCopy {
             address: whole.address,
             size,
             entry: 0,

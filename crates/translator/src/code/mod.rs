@@ -14,7 +14,7 @@ use iced_x86::InstructionInfoFactory;
 use crate::area::{MAX_BLOCKS, RAX, SPILLED};
 use crate::memory::ProgramMemory;
 use crate::shared::SharedResults;
-use emitter::{Emitter, set_displacement};
+use emitter::{CopyEmitter, set_displacement};
 use zone::{CodeZone, in_reach};
 
 pub(crate) use zone::is_translated_code;
@@ -42,7 +42,7 @@ const SAVED_NONE: u8 = u8::MAX;
 
 /// A block of the program and its translation.
 #[derive(Debug)]
-struct TranslatedBlock {
+struct BlockCopy {
     /// Its address in the program.
     address: u64,
     /// Bytes in the program.
@@ -66,7 +66,7 @@ struct TranslatedBlock {
 
 /// A way out of translated code.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum CodeExit {
+pub(crate) enum TranslationExit {
     /// To an address of the program. The displacement at `site` can be linked to its translation; until then it leads to `stub`.
     Direct {
         /// The target in the program.
@@ -95,10 +95,10 @@ pub(crate) enum CodeFault {
 pub(crate) struct CodeCache {
     results: &'static SharedResults,
     zones: Vec<CodeZone>,
-    blocks: Vec<TranslatedBlock>,
+    blocks: Vec<BlockCopy>,
     by_address: HashMap<u64, u32>,
     by_page: HashMap<u64, Vec<u32>>,
-    exits: Vec<CodeExit>,
+    exits: Vec<TranslationExit>,
     factory: InstructionInfoFactory,
     /// Parts of the address space, by their high bits, within whose reach no zone could be mapped.
     lonely: HashSet<u64>,
@@ -120,7 +120,7 @@ impl CodeCache {
     }
 
     /// The exit of a number.
-    pub fn exit(&self, number: u32) -> CodeExit {
+    pub fn exit(&self, number: u32) -> TranslationExit {
         self.exits[number as usize]
     }
 
@@ -139,12 +139,12 @@ impl CodeCache {
 
     /// Where a block is entered with rax in its slot.
     pub fn indirect_entry(&mut self, block: u32) -> u64 {
-        let TranslatedBlock { entry, indirect_entry, .. } = self.blocks[block as usize];
+        let BlockCopy { entry, indirect_entry, .. } = self.blocks[block as usize];
         if indirect_entry != 0 {
             return indirect_entry;
         }
         let zone = self.zone_for(entry).expect("memory for translated code");
-        let mut out = Emitter { at: self.zones[zone].at.next_multiple_of(ENTRY_ALIGNMENT) };
+        let mut out = CopyEmitter { at: self.zones[zone].at.next_multiple_of(ENTRY_ALIGNMENT) };
         let start = out.at;
         out.load(RAX, SPILLED);
         out.jump_far(entry);
@@ -181,7 +181,7 @@ impl CodeCache {
 
     /// Links a direct exit to a block.
     pub fn link(&mut self, exit: u32, block: u32) {
-        let CodeExit::Direct { site, .. } = self.exits[exit as usize] else { return };
+        let TranslationExit::Direct { site, .. } = self.exits[exit as usize] else { return };
         let entry = self.blocks[block as usize].entry;
         self.blocks[block as usize].linked.push(exit);
         if in_reach(site + 4, entry) {
@@ -192,7 +192,7 @@ impl CodeCache {
         if !self.zones[zone].has_room() {
             return;
         }
-        let mut out = Emitter { at: self.zones[zone].at };
+        let mut out = CopyEmitter { at: self.zones[zone].at };
         let far = out.at;
         out.jump_far(entry);
         self.zones[zone].at = out.at;
@@ -212,7 +212,7 @@ impl CodeCache {
         affected.sort_unstable();
         affected.dedup();
         for block in affected {
-            let TranslatedBlock { address, size, trace, .. } = self.blocks[block as usize];
+            let BlockCopy { address, size, trace, .. } = self.blocks[block as usize];
             if address < end && address + u64::from(size) > start {
                 (trace..=block).for_each(|block| self.forget(block));
             } else {
@@ -226,7 +226,7 @@ impl CodeCache {
         let block = &mut self.blocks[number as usize];
         let (address, indirect) = (block.address, std::mem::take(&mut block.indirect_entry));
         for exit in std::mem::take(&mut block.linked) {
-            if let CodeExit::Direct { site, stub, .. } = self.exits[exit as usize] {
+            if let TranslationExit::Direct { site, stub, .. } = self.exits[exit as usize] {
                 set_displacement(site, stub);
             }
         }
@@ -241,7 +241,7 @@ impl CodeCache {
     /// Makes an indirect entry, which begins with the load of rax, leave translated code. Tables of all threads may lead to it.
     fn revoke_indirect_entry(&mut self, entry: u64, address: u64) {
         let zone = self.zone_of(entry);
-        let mut out = Emitter { at: self.zones[zone].at };
+        let mut out = CopyEmitter { at: self.zones[zone].at };
         let stub = out.at;
         out.load(RAX, SPILLED);
         let exit = self.exits.len() as u32;
@@ -252,7 +252,7 @@ impl CodeCache {
         let site = out.at;
         out.put(&[0; 4]);
         self.zones[zone].at = out.at;
-        self.exits.push(CodeExit::Direct { target: address, site, stub: leave });
+        self.exits.push(TranslationExit::Direct { target: address, site, stub: leave });
         let mut jump = [0xe9, 0, 0, 0, 0, 0x90, 0x90, 0x90];
         jump[1..5].copy_from_slice(&(stub.wrapping_sub(entry + 5) as i32).to_le_bytes());
         // SAFETY: an indirect entry is aligned to 8 bytes and longer than that, so that this is one store.
@@ -260,7 +260,7 @@ impl CodeCache {
     }
 
     /// Adds a block without a translation of its own.
-    fn define(&mut self, block: TranslatedBlock) -> u32 {
+    fn define(&mut self, block: BlockCopy) -> u32 {
         let number = self.blocks.len();
         assert!(number < MAX_BLOCKS, "a program with more than {MAX_BLOCKS} blocks");
         // SAFETY: the block was decoded from this memory, which the program has not unmapped since.

@@ -35,7 +35,7 @@ pub(super) struct CounterPlan {
 
 /// The sets of what is live before an instruction.
 #[derive(Clone, Copy)]
-struct Live {
+struct LiveBefore {
     flags: u32,
     registers: u16,
 }
@@ -73,8 +73,8 @@ fn general(register: Register) -> Option<u8> {
     full.is_gpr64().then(|| full.number() as u8)
 }
 
-impl Live {
-    fn before(self, instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Live {
+impl LiveBefore {
+    fn before(self, instruction: &Instruction, factory: &mut InstructionInfoFactory) -> LiveBefore {
         let mut flags = self.flags;
         if !may_leave_flags(instruction) {
             flags &= !instruction.rflags_modified();
@@ -82,7 +82,7 @@ impl Live {
         flags |= instruction.rflags_read() & ARITHMETIC;
         // A handler of a fault sees the registers before the instruction, and may use what it overwrites.
         if may_fault(factory, instruction) {
-            return Live { flags, registers: u16::MAX };
+            return LiveBefore { flags, registers: u16::MAX };
         }
         let (mut read, mut written) = (0u16, 0u16);
         for used in factory.info(instruction).used_registers() {
@@ -93,21 +93,21 @@ impl Live {
                 _ => read |= general(register).map_or(0, |number| 1 << number),
             }
         }
-        Live { flags, registers: self.registers & !written | read }
+        LiveBefore { flags, registers: self.registers & !written | read }
     }
 }
 
 impl CounterPlan {
     /// The cheapest place and form of a block. What its successors read is not known, so that all is live at its end.
     pub fn of(instructions: &[Instruction], factory: &mut InstructionInfoFactory) -> CounterPlan {
-        let mut live = Live { flags: ARITHMETIC, registers: u16::MAX };
+        let mut live = LiveBefore { flags: ARITHMETIC, registers: u16::MAX };
         let mut best = CounterPlan { index: 0, form: CounterForm::SavedRegister };
         for (index, instruction) in instructions.iter().enumerate().rev() {
             live = live.before(instruction, factory);
             let form = match live {
-                Live { flags: 0, .. } => CounterForm::Add,
-                Live { flags: RflagsBits::CF, .. } => CounterForm::Increment,
-                Live { registers, .. } if registers | STACK_POINTER != u16::MAX => {
+                LiveBefore { flags: 0, .. } => CounterForm::Add,
+                LiveBefore { flags: RflagsBits::CF, .. } => CounterForm::Increment,
+                LiveBefore { registers, .. } if registers | STACK_POINTER != u16::MAX => {
                     CounterForm::DeadRegister((registers | STACK_POINTER).trailing_ones() as u8)
                 }
                 _ => continue,

@@ -2,11 +2,11 @@
 
 use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, OpKind};
 
-use super::emitter::{Emitter, reaches, set_displacement};
+use super::emitter::{CopyEmitter, reaches, set_displacement};
 use super::plan::{CounterForm, CounterPlan, uses_gs};
 use super::{
-    CodeCache, CodeExit, CodeFault, ENTRY_ALIGNMENT, InstructionStart, PAGE_SHIFT, SAVED_NONE,
-    TranslatedBlock, in_reach,
+    BlockCopy, CodeCache, CodeFault, ENTRY_ALIGNMENT, InstructionStart, PAGE_SHIFT, SAVED_NONE,
+    TranslationExit, in_reach,
 };
 use crate::area::{COUNTERS, RAX, RCX, RDX, RSP, SPILLED, SPILLED_ANY, TABLE, TARGET};
 use crate::memory::{NO_IMAGE, ProgramMemory};
@@ -25,7 +25,7 @@ const ANY_SLOT: u8 = 3 << 4;
 
 /// How a block ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BlockEnd {
+enum SourceBlockEnd {
     /// By its last instruction, which transfers control.
     Transfer,
     /// Before an instruction that does not belong to it.
@@ -37,9 +37,9 @@ enum BlockEnd {
 }
 
 /// The instructions of a block.
-struct DecodedBlock {
+struct SourceBlock {
     instructions: Vec<(Instruction, usize)>,
-    end: BlockEnd,
+    end: SourceBlockEnd,
 }
 
 /// Where control goes on after a block.
@@ -67,11 +67,11 @@ impl CodeCache {
     fn translate_trace(
         &mut self,
         address: u64,
-        mut decoded: DecodedBlock,
+        mut decoded: SourceBlock,
         mut memory: Option<&mut ProgramMemory>,
     ) -> u32 {
         let zone = self.zone_for(address).expect("memory for translated code");
-        let mut out = Emitter { at: self.zones[zone].at.next_multiple_of(ENTRY_ALIGNMENT) };
+        let mut out = CopyEmitter { at: self.zones[zone].at.next_multiple_of(ENTRY_ALIGNMENT) };
         let first = self.blocks.len() as u32;
         let indirect_entry = out.at;
         out.load(RAX, RAX_SLOT);
@@ -103,13 +103,13 @@ impl CodeCache {
         &mut self,
         address: u64,
         zone: usize,
-        out: &Emitter,
+        out: &CopyEmitter,
         trace: u32,
-        decoded: &DecodedBlock,
+        decoded: &SourceBlock,
         memory: Option<&mut ProgramMemory>,
     ) -> u32 {
         let end = decoded.instructions.last().map_or(address, |(last, _)| last.next_ip());
-        let number = self.define(TranslatedBlock {
+        let number = self.define(BlockCopy {
             address,
             size: (end - address) as u32,
             entry: out.at,
@@ -134,8 +134,8 @@ impl CodeCache {
     fn emit_block(
         &mut self,
         number: u32,
-        out: &mut Emitter,
-        decoded: &DecodedBlock,
+        out: &mut CopyEmitter,
+        decoded: &SourceBlock,
         stubs: &mut Vec<u32>,
     ) -> Follow {
         let all: Vec<Instruction> = decoded.instructions.iter().map(|(one, _)| *one).collect();
@@ -153,7 +153,7 @@ impl CodeCache {
                 saved: SAVED_NONE,
             };
             let is_last = index + 1 == all.len();
-            if is_last && matches!(decoded.end, BlockEnd::Transfer | BlockEnd::SystemCall) {
+            if is_last && matches!(decoded.end, SourceBlockEnd::Transfer | SourceBlockEnd::SystemCall) {
                 starts.push(start);
                 follow = Some(self.emit_transfer(out, &instruction, displacement, stubs, &mut |code| {
                     starts.push(InstructionStart { code: (code - entry) as u32, saved: RCX_SAVED, ..start })
@@ -177,8 +177,8 @@ impl CodeCache {
         let end = address + u64::from(block.size);
         match (follow, decoded.end) {
             (Some(follow), _) => follow,
-            (None, BlockEnd::Unsupported) => {
-                let exit = self.add_exit(CodeExit::Unsupported(end));
+            (None, SourceBlockEnd::Unsupported) => {
+                let exit = self.add_exit(TranslationExit::Unsupported(end));
                 out.leave(exit);
                 Follow::Nowhere
             }
@@ -190,7 +190,7 @@ impl CodeCache {
     /// address of the copy then.
     fn emit_copy(
         &mut self,
-        out: &mut Emitter,
+        out: &mut CopyEmitter,
         instruction: &Instruction,
         displacement: usize,
         saved: impl FnOnce(u64),
@@ -233,7 +233,7 @@ impl CodeCache {
     /// The last instruction of a block. `popped` is called with an address from which on rcx is saved.
     fn emit_transfer(
         &mut self,
-        out: &mut Emitter,
+        out: &mut CopyEmitter,
         instruction: &Instruction,
         displacement: usize,
         stubs: &mut Vec<u32>,
@@ -241,7 +241,7 @@ impl CodeCache {
     ) -> Follow {
         let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
         if instruction.code() == Code::Syscall {
-            let exit = self.add_exit(CodeExit::SystemCall(next));
+            let exit = self.add_exit(TranslationExit::SystemCall(next));
             out.leave(exit);
             return Follow::Nowhere;
         }
@@ -298,7 +298,7 @@ impl CodeCache {
     /// `loop` and `jrcxz`, which have short displacements only: they jump over a jump.
     fn emit_counting_branch(
         &mut self,
-        out: &mut Emitter,
+        out: &mut CopyEmitter,
         instruction: &Instruction,
         target: u64,
         stubs: &mut Vec<u32>,
@@ -316,24 +316,24 @@ impl CodeCache {
         unsafe { ((start - 1) as *mut u8).write((out.at - start) as u8) };
     }
 
-    fn add_exit(&mut self, exit: CodeExit) -> u32 {
+    fn add_exit(&mut self, exit: TranslationExit) -> u32 {
         self.exits.push(exit);
         self.exits.len() as u32 - 1
     }
 
     /// A transfer to an address of the program: to its translation, or to a stub.
-    fn emit_exit(&mut self, out: &mut Emitter, opcode: &[u8], target: u64, stubs: &mut Vec<u32>) {
+    fn emit_exit(&mut self, out: &mut CopyEmitter, opcode: &[u8], target: u64, stubs: &mut Vec<u32>) {
         let site = out.transfer(opcode);
-        stubs.push(self.add_exit(CodeExit::Direct { target, site, stub: 0 }));
+        stubs.push(self.add_exit(TranslationExit::Direct { target, site, stub: 0 }));
     }
 
     /// The stubs of a trace's exits. Exits to what is translated already are linked.
-    fn emit_stubs(&mut self, out: &mut Emitter, stubs: &[u32]) {
+    fn emit_stubs(&mut self, out: &mut CopyEmitter, stubs: &[u32]) {
         for &number in stubs {
-            let CodeExit::Direct { target, site, .. } = self.exits[number as usize] else { continue };
+            let TranslationExit::Direct { target, site, .. } = self.exits[number as usize] else { continue };
             let stub = out.at;
             out.leave(number);
-            self.exits[number as usize] = CodeExit::Direct { target, site, stub };
+            self.exits[number as usize] = TranslationExit::Direct { target, site, stub };
             let known = self.by_address.get(&target).copied();
             match known.filter(|&block| in_reach(site + 4, self.blocks[block as usize].entry)) {
                 Some(block) => {
@@ -347,13 +347,13 @@ impl CodeCache {
 }
 
 /// Decodes the block at an address. Each instruction comes with the offset of its displacement.
-fn decode(address: u64, memory: &ProgramMemory, most: usize) -> Result<DecodedBlock, CodeFault> {
+fn decode(address: u64, memory: &ProgramMemory, most: usize) -> Result<SourceBlock, CodeFault> {
     let code = memory.code_at(address).ok_or(CodeFault::NotExecutable)?;
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut instructions = Vec::new();
     let end = loop {
         if instructions.len() == most {
-            break BlockEnd::Next;
+            break SourceBlockEnd::Next;
         }
         let is_at_end = !decoder.can_decode();
         let instruction = decoder.decode();
@@ -363,25 +363,25 @@ fn decode(address: u64, memory: &ProgramMemory, most: usize) -> Result<DecodedBl
             match instructions.is_empty() {
                 true if is_cut => return Err(CodeFault::NotExecutable),
                 true => return Err(CodeFault::Undefined),
-                false => break BlockEnd::Next,
+                false => break SourceBlockEnd::Next,
             }
         }
         if is_unsupported(&instruction) {
-            break BlockEnd::Unsupported;
+            break SourceBlockEnd::Unsupported;
         }
         let displacement = decoder.get_constant_offsets(&instruction).displacement_offset();
         instructions.push((instruction, displacement));
         if instruction.code() == Code::Syscall {
-            break BlockEnd::SystemCall;
+            break SourceBlockEnd::SystemCall;
         }
         match instruction.flow_control() {
             FlowControl::Next => {}
             FlowControl::XbeginXabortXend
                 if !matches!(instruction.code(), Code::Xbegin_rel16 | Code::Xbegin_rel32) => {}
-            _ => break BlockEnd::Transfer,
+            _ => break SourceBlockEnd::Transfer,
         }
     };
-    Ok(DecodedBlock { instructions, end })
+    Ok(SourceBlock { instructions, end })
 }
 
 /// Instructions that translated code cannot have: they use GS, enter the kernel as 32-bit programs do, or change the code segment.
@@ -431,9 +431,9 @@ fn patch_relative(bytes: &mut [u8], displacement: usize, at: u64, target: u64) -
 }
 
 /// Increments the counter of a block.
-fn emit_counter(out: &mut Emitter, block: u32, form: CounterForm) {
+fn emit_counter(out: &mut CopyEmitter, block: u32, form: CounterForm) {
     let offset = COUNTERS as i32 + 8 * block as i32;
-    let in_register = |out: &mut Emitter, register| {
+    let in_register = |out: &mut CopyEmitter, register| {
         out.load(register, offset);
         out.add_one_to_register(register);
         out.store(offset, register);
@@ -451,14 +451,14 @@ fn emit_counter(out: &mut Emitter, block: u32, form: CounterForm) {
 }
 
 /// Saves the registers that [`emit_lookup`] uses.
-fn emit_saves(out: &mut Emitter) {
+fn emit_saves(out: &mut CopyEmitter) {
     for (slot, register) in [(RAX_SLOT, RAX), (RCX_SLOT, RCX), (RDX_SLOT, RDX)] {
         out.store(slot, register);
     }
 }
 
 /// The target of an indirect transfer in rcx.
-fn emit_target(out: &mut Emitter, instruction: &Instruction, displacement: usize) {
+fn emit_target(out: &mut CopyEmitter, instruction: &Instruction, displacement: usize) {
     if instruction.op0_kind() == OpKind::Register {
         let number = instruction.op0_register().number() as u8;
         // mov rcx, register
@@ -487,7 +487,7 @@ fn emit_target(out: &mut Emitter, instruction: &Instruction, displacement: usize
 }
 
 /// Jumps to the translation of the address in rcx, if the thread's table has it, and leaves translated code otherwise. No flags change.
-fn emit_lookup(out: &mut Emitter) {
+fn emit_lookup(out: &mut CopyEmitter) {
     const GS: u8 = 0x65;
     out.store(TARGET, RCX);
     // movzx eax, cx; lea rax, [rax + rax]

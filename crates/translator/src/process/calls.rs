@@ -3,10 +3,11 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use super::actions::KernelSignalAction;
 use super::program_memory::{BAD_ADDRESS, read, read_text, write, write_bytes};
-use super::run::{AfterCall, ProgramThread};
-use super::signal::SignalAction;
-use super::{CodeAndMemory, TranslatorProcess};
+use super::run::AfterCall;
+use super::state::{CodeAndMemory, TranslatorProcess};
+use super::thread::ProgramThread;
 use crate::area::{RAX, RCX};
 use crate::glue;
 
@@ -240,7 +241,7 @@ impl ProgramThread {
         if size != 8 {
             return Err(libc::EINVAL);
         }
-        let action = if new == 0 { None } else { Some(read::<SignalAction>(new)?) };
+        let action = if new == 0 { None } else { Some(read::<KernelSignalAction>(new)?) };
         let former = TranslatorProcess::get().actions().set(signal as i32, action)?;
         if old != 0 {
             write(old, &former)?;
@@ -317,7 +318,7 @@ impl ProgramThread {
 
     /// Ends the process by a signal whose action cannot be taken.
     pub(super) fn end_by(&mut self, signal: i32) {
-        let default = SignalAction::default();
+        let default = KernelSignalAction::default();
         let _ = TranslatorProcess::get().actions().set(signal, Some(default));
         self.hold_signals();
         self.take_default(signal, true);

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::TranslatorProcess;
 use super::calls::Outcome;
 use super::program_memory::{read_bytes, write};
-use super::run::ProgramThread;
+use super::state::TranslatorProcess;
+use super::thread::ProgramThread;
 use crate::area::{RAX, RCX, RSP, ThreadArea, VECTORS, vectors_size};
 use crate::glue;
 
@@ -117,7 +117,7 @@ impl ProgramThread {
 
     /// A copy of the area, for a child.
     fn new_area(&mut self) -> std::io::Result<*mut ThreadArea> {
-        let area = ThreadArea::new()?;
+        let area = ThreadArea::new(glue::leave_address())?;
         let own = self.area();
         // SAFETY: the area is new; vector registers have their size in both.
         unsafe {

@@ -84,7 +84,7 @@ fn interpreter(file: &File, header: &ProgramHeader64<LE>) -> io::Result<PathBuf>
 }
 
 /// Where segments are, and with which rights.
-struct Segment {
+struct ElfSegment {
     start: u64,
     file_end: u64,
     end: u64,
@@ -92,8 +92,8 @@ struct Segment {
     rights: i32,
 }
 
-impl Segment {
-    fn of(header: &ProgramHeader64<LE>) -> io::Result<Segment> {
+impl ElfSegment {
+    fn of(header: &ProgramHeader64<LE>) -> io::Result<ElfSegment> {
         let (start, offset) = (header.p_vaddr.get(LE), header.p_offset.get(LE));
         let (in_file, size) = (header.p_filesz.get(LE), header.p_memsz.get(LE));
         let end = start.checked_add(size).filter(|&end| end < 1 << 47 && in_file <= size);
@@ -104,7 +104,7 @@ impl Segment {
         let rights = right(elf::PF_R, libc::PROT_READ)
             | right(elf::PF_W, libc::PROT_WRITE)
             | right(elf::PF_X, libc::PROT_EXEC);
-        Ok(Segment { start, file_end: start + in_file, end, offset, rights })
+        Ok(ElfSegment { start, file_end: start + in_file, end, offset, rights })
     }
 
     /// Maps the segment at its place.
@@ -157,7 +157,7 @@ pub(super) fn load(
     let file = File::open(path)?;
     let (header, headers) = headers(&file)?;
     let loadable = headers.iter().filter(|one| one.p_type.get(LE) == elf::PT_LOAD);
-    let segments: Vec<Segment> = loadable.map(Segment::of).collect::<io::Result<_>>()?;
+    let segments: Vec<ElfSegment> = loadable.map(ElfSegment::of).collect::<io::Result<_>>()?;
     let start = segments.iter().map(|one| one.start & !(PAGE - 1)).min();
     let end = segments.iter().map(|one| one.end.next_multiple_of(PAGE)).max();
     let (Some(start), Some(end)) = (start, end) else { return Err(invalid("has nothing to load")) };
@@ -185,7 +185,7 @@ pub(super) fn load(
             *images += 1;
         }
     }
-    let holds = |segment: &&Segment| {
+    let holds = |segment: &&ElfSegment| {
         let offset = header.e_phoff.get(LE);
         segment.offset <= offset && offset < segment.offset + (segment.file_end - segment.start)
     };

@@ -1,8 +1,8 @@
 //! Frames of signals on the program's stack, as the kernel makes them (arch/x86/kernel/signal_64.c, fpu/signal.c).
 
+use super::actions::{KernelSignalAction, SA_RESTORER};
 use super::program_memory::{read, write, write_bytes};
-use super::run::ProgramThread;
-use super::signal::{SA_RESTORER, SignalAction};
+use super::thread::ProgramThread;
 use crate::area::{VECTORS, vectors_size};
 
 /// The bytes below the stack pointer that a program may use.
@@ -28,7 +28,7 @@ const FIXED_FLAGS: u64 = 0x202;
 /// The kernel's `rt_sigframe`, in quadwords.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct SignalFrame {
+struct KernelFrame {
     return_address: u64,
     context: SignalContext,
     information: [u64; 16],
@@ -66,7 +66,7 @@ pub(super) struct BadFrame;
 pub(super) fn push(
     thread: &mut ProgramThread,
     signal: i32,
-    action: &SignalAction,
+    action: &KernelSignalAction,
     information: &[u64; 16],
     fault: Option<[u64; 3]>,
 ) -> Result<u64, BadFrame> {
@@ -85,7 +85,7 @@ pub(super) fn push(
     at = at.wrapping_sub(size as u64 + 4) & !63;
     let vectors = at;
     push_vectors(thread, vectors, size)?;
-    at = (at.wrapping_sub(size_of::<SignalFrame>() as u64) & !15).wrapping_sub(8);
+    at = (at.wrapping_sub(size_of::<KernelFrame>() as u64) & !15).wrapping_sub(8);
     let area = thread.area();
     let mut registers = [0; 17];
     for (value, number) in registers.iter_mut().zip(ORDER) {
@@ -109,13 +109,13 @@ pub(super) fn push(
         reserved: [0; 8],
         mask: thread.signals.mask,
     };
-    let frame = SignalFrame { return_address: action.restorer, context, information: *information };
+    let frame = KernelFrame { return_address: action.restorer, context, information: *information };
     write(at, &frame).map_err(|_| BadFrame)?;
     let area = thread.area();
     area.registers[0] = 0;
     area.registers[7] = signal as u64;
-    area.registers[6] = at + std::mem::offset_of!(SignalFrame, information) as u64;
-    area.registers[2] = at + std::mem::offset_of!(SignalFrame, context) as u64;
+    area.registers[6] = at + std::mem::offset_of!(KernelFrame, information) as u64;
+    area.registers[2] = at + std::mem::offset_of!(KernelFrame, context) as u64;
     area.registers[4] = at;
     area.flags &= !CLEARED_FLAGS;
     Ok(action.handler)

@@ -1,31 +1,10 @@
 //! The loop of a thread: it enters translated code, and does what translated code was left for.
 
-use super::TranslatorProcess;
-use super::signal::ThreadSignals;
-use crate::area::{INDIRECT, SIGNAL, ThreadArea};
-use crate::code::{CodeExit, CodeFault};
+use super::state::{TranslatorProcess, give_up};
+use super::thread::ProgramThread;
+use crate::area::{INDIRECT, SIGNAL};
+use crate::code::{CodeFault, TranslationExit};
 use crate::glue;
-
-/// A thread of the program.
-pub(crate) struct ProgramThread {
-    /// Its area.
-    pub(super) area: *mut ThreadArea,
-    /// The slot of its counters.
-    pub(super) slot: u32,
-    /// The address of the instruction that it executes next.
-    pub(super) next: u64,
-    /// Its signals.
-    pub(super) signals: ThreadSignals,
-    /// The entry of a translation that is executed once, before anything else.
-    pub(super) once: Option<u64>,
-    /// Where the kernel of a thread that ends writes 0, and wakes a waiting thread.
-    pub(super) clear_at_end: u64,
-    /// Whether it is the first thread, whose end is the process's if there is no other.
-    pub(super) is_first: bool,
-}
-
-// SAFETY: the area belongs to the thread that runs this.
-unsafe impl Send for ProgramThread {}
 
 /// What a thread does after a system call.
 pub(super) enum AfterCall {
@@ -36,18 +15,6 @@ pub(super) enum AfterCall {
 }
 
 impl ProgramThread {
-    /// A thread that begins at an address, with the registers in the area.
-    pub fn new(area: *mut ThreadArea, slot: u32, next: u64) -> ProgramThread {
-        let signals = ThreadSignals::new();
-        ProgramThread { area, slot, next, signals, once: None, clear_at_end: 0, is_first: true }
-    }
-
-    /// The area.
-    pub(super) fn area(&mut self) -> &mut ThreadArea {
-        // SAFETY: the area lives as long as its thread, which is this one, and nothing else refers to it while translated code does not run.
-        unsafe { &mut *self.area }
-    }
-
     /// Runs the program. The first thread ends the process.
     pub fn run(mut self) -> ! {
         // SAFETY: the area lives as long as the process.
@@ -89,17 +56,17 @@ impl ProgramThread {
                     let exit = exit as u32;
                     let kind = TranslatorProcess::get().code().code.exit(exit);
                     match kind {
-                        CodeExit::Direct { target, .. } => {
+                        TranslationExit::Direct { target, .. } => {
                             self.next = target;
                             origin = Some(ExitOrigin::Direct(exit));
                         }
-                        CodeExit::SystemCall(next) => {
+                        TranslationExit::SystemCall(next) => {
                             self.next = next;
                             if let AfterCall::End(status) = self.system_call() {
                                 return status;
                             }
                         }
-                        CodeExit::Unsupported(address) => unsupported(address),
+                        TranslationExit::Unsupported(address) => unsupported(address),
                     }
                 }
             }
@@ -151,5 +118,5 @@ fn unsupported(address: u64) -> ! {
     let text = format!(
         "the instruction at {address:#x} cannot be translated: it uses GS, another code segment, or the system calls of 32-bit programs"
     );
-    super::give_up(TranslatorProcess::get().results, &text)
+    give_up(TranslatorProcess::get().results, &text)
 }
