@@ -210,24 +210,26 @@ impl CodeCache {
         out.load_constant(register, target);
         saved(out.at);
         // From an operand relative to the instruction pointer to one with a base and a displacement of 0.
-        bytes[displacement - 1] = bytes[displacement - 1] & 0x38 | 0x80 | register;
+        bytes[displacement - 1] = bytes[displacement - 1] & 0x38 | 0x80 | register & 7;
         bytes[displacement..displacement + 4].fill(0);
         out.put(&bytes);
         out.load(register, SPILLED_ANY);
         ANY_SLOT | register
     }
 
-    /// A register with a number below 8 that an instruction does not use.
+    /// A register that an instruction does not use, and that can be the base of its operand: the bit of the encoding that extends a base,
+    /// and that an operand relative to the instruction pointer does not need, says of which half.
     fn free_register(&mut self, instruction: &Instruction) -> u8 {
         let used = self.factory.info(instruction).used_registers();
         let is_free = |number: &u8| {
-            *number != RSP
+            number & 7 != RSP
                 && used.iter().all(|one| {
                     let full = one.register().full_register();
                     !full.is_gpr64() || full.number() != usize::from(*number)
                 })
         };
-        (0..8).find(is_free).expect("an instruction uses fewer than seven registers")
+        let half = if has_high_base(instruction) { 8..16 } else { 0..8 };
+        half.into_iter().find(is_free).expect("an instruction uses fewer than seven registers")
     }
 
     /// The last instruction of a block. `popped` is called with an address from which on rcx is saved.
@@ -398,9 +400,7 @@ fn is_unsupported(instruction: &Instruction) -> bool {
         FlowControl::Interrupt => instruction.code() == Code::Int_imm8,
         _ => false,
     };
-    // A base of the upper eight registers that a relative operand does not use.
-    let is_odd = instruction.is_ip_rel_memory_operand() && has_high_base(instruction);
-    is_far || uses_gs(instruction) || is_odd
+    is_far || uses_gs(instruction)
 }
 
 /// Whether the bit that extends a base register is set.

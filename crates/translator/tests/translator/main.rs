@@ -1,6 +1,7 @@
 //! Programs on the translator do as they do natively, and each of their instructions is counted as often as single steps find it.
 
 mod programs;
+mod sequences;
 mod single_steps;
 mod stepped;
 mod support;

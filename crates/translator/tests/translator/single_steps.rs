@@ -55,7 +55,7 @@ fn compare(name: &str, source: &str, options: &[&str]) -> u64 {
 }
 
 /// The addresses with other counts.
-fn differences(expected: &HashMap<u64, u64>, found: &HashMap<u64, u64>) -> Vec<String> {
+pub fn differences(expected: &HashMap<u64, u64>, found: &HashMap<u64, u64>) -> Vec<String> {
     let mut addresses: Vec<u64> = expected.keys().chain(found.keys()).copied().collect();
     addresses.sort_unstable();
     addresses.dedup();

@@ -6,6 +6,16 @@ use std::process::Command;
 
 use pathlength_translator::{TranslatedProgram, TranslatedRun, count};
 
+/// Assembles a program without a library, at fixed addresses.
+pub fn assemble(folder: &Path, name: &str, source: &str) -> PathBuf {
+    let (file, program) = (folder.join(format!("{name}.s")), folder.join(name));
+    std::fs::write(&file, source).unwrap();
+    let options = ["-static", "-nostdlib", "-no-pie", "-o"];
+    let status = Command::new("cc").args(options).arg(&program).arg(&file).status().unwrap();
+    assert!(status.success(), "cc of {name}");
+    program
+}
+
 /// Compiles a C source by the host's compiler.
 pub fn compile(folder: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
     let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
