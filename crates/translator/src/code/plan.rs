@@ -62,6 +62,13 @@ fn may_leave_flags(instruction: &Instruction) -> bool {
     is_shift && has_variable_count || instruction.has_rep_prefix() || instruction.has_repne_prefix()
 }
 
+/// The flags that an instruction overwrites. Processors leave undefined ones as they are, but for the auxiliary carry of instructions that
+/// set all others.
+fn overwritten_flags(instruction: &Instruction) -> u32 {
+    let defined = instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set();
+    if (defined | RflagsBits::AF) & ARITHMETIC == ARITHMETIC { defined | RflagsBits::AF } else { defined }
+}
+
 /// The number of a general register, if all of its 64 bits are accessed; a write of 32 bits clears the others.
 fn whole(register: Register) -> Option<u8> {
     (register.is_gpr64() || register.is_gpr32()).then(|| register.number() as u8)
@@ -77,7 +84,7 @@ impl LiveBefore {
     fn before(self, instruction: &Instruction, factory: &mut InstructionInfoFactory) -> LiveBefore {
         let mut flags = self.flags;
         if !may_leave_flags(instruction) {
-            flags &= !instruction.rflags_modified();
+            flags &= !overwritten_flags(instruction);
         }
         flags |= instruction.rflags_read() & ARITHMETIC;
         // A handler of a fault sees the registers before the instruction, and may use what it overwrites.

@@ -126,14 +126,10 @@ fn is_excluded(instruction: &Instruction) -> bool {
         || !instruction.cpuid_features().iter().all(|&it| is_available(it))
         || instruction.has_rep_prefix() && instruction.is_string_instruction()
         || instruction.flow_control() != FlowControl::Next
-        || instruction.rflags_undefined() & !AUXILIARY != 0
         || [Register::FS, Register::GS].contains(&instruction.segment_prefix())
         || instruction.has_lock_prefix()
         || uses_segments(instruction)
 }
-
-/// The auxiliary carry, which all logical instructions leave undefined, and set.
-const AUXILIARY: u32 = iced_x86::RflagsBits::AF;
 
 fn uses_segments(instruction: &Instruction) -> bool {
     (0..instruction.op_count()).any(|operand| {
