@@ -6,7 +6,8 @@
 //! | [`VECTORS`] | the program's vector and floating-point registers, as XSAVE stores them |
 //! | [`TABLE`] | the table of targets of indirect transfers: 65,536 pairs of a negated address and an address in the code cache |
 //! | [`SIGNAL_STACK`] | the stack of the handler of signals |
-//! | [`COUNTERS`] | a counter of 8 bytes for each block, shared with the process that started the translator |
+//! | [`PLAIN_CALLS`] | a byte for each number of 16 bits, which says whether the system call goes to the kernel as it is |
+//! | [`COUNTERS`] | a counter of 8 bytes for each system call and each block, shared with the process that started the translator |
 
 use std::io;
 use std::mem::offset_of;
@@ -23,12 +24,18 @@ pub(crate) const TABLE_ENTRIES: usize = 1 << 16;
 /// Where the stack of the handler of signals is, and its bytes.
 pub(crate) const SIGNAL_STACK: usize = 0x20_0000;
 pub(crate) const SIGNAL_STACK_SIZE: usize = 256 << 10;
-/// Where the counters are.
+/// Where the table of plain system calls is.
+pub(crate) const PLAIN_CALLS: usize = 0x30_0000;
+/// Where the counters are: first those of system calls.
 pub(crate) const COUNTERS: usize = 0x100_0000;
+/// Numbers of system calls that are counted.
+pub(crate) const SYSTEM_CALLS: usize = 1024;
+/// Counters of a thread.
+const MAX_COUNTERS: usize = 8 << 20;
 /// Blocks that have counters.
-pub(crate) const MAX_BLOCKS: usize = 8 << 20;
+pub(crate) const MAX_BLOCKS: usize = MAX_COUNTERS - SYSTEM_CALLS;
 /// Bytes of the counters of a thread.
-pub(crate) const COUNTERS_SIZE: usize = 8 * MAX_BLOCKS;
+pub(crate) const COUNTERS_SIZE: usize = 8 * MAX_COUNTERS;
 /// Bytes of an area.
 pub(crate) const AREA_SIZE: usize = COUNTERS + COUNTERS_SIZE;
 /// The key of an unused entry of the table: no address is its negative.
@@ -48,10 +55,18 @@ pub(crate) struct ThreadArea {
     pub spilled: [u64; 4],
     /// Why translated code was left: the number of an exit, or [`INDIRECT`], or [`SIGNAL`].
     pub exit: u64,
-    /// The target of an indirect transfer that the table lacks.
+    /// The target of an indirect transfer that the table lacks: less the key of the table's entry.
     pub target: u64,
+    /// The key of that entry.
+    pub key: u64,
     /// Where translated code jumps to leave.
     pub leave: u64,
+    /// Where translated code jumps for a system call.
+    pub call: u64,
+    /// Where translated code continues after a system call that went to the kernel as it is.
+    pub after_call: u64,
+    /// The number of a system call while the kernel makes it.
+    pub call_number: u64,
     /// Where translated code is entered.
     pub resume: u64,
     /// The stack pointer of the translator.
@@ -123,7 +138,24 @@ pub(crate) const SPILLED: i32 = offset_of!(ThreadArea, spilled) as i32;
 pub(crate) const SPILLED_ANY: i32 = SPILLED + 24;
 pub(crate) const EXIT: i32 = offset_of!(ThreadArea, exit) as i32;
 pub(crate) const TARGET: i32 = offset_of!(ThreadArea, target) as i32;
+pub(crate) const KEY: i32 = offset_of!(ThreadArea, key) as i32;
 pub(crate) const LEAVE: i32 = offset_of!(ThreadArea, leave) as i32;
+pub(crate) const CALL: i32 = offset_of!(ThreadArea, call) as i32;
+pub(crate) const AFTER_CALL: i32 = offset_of!(ThreadArea, after_call) as i32;
+
+/// The offset of the counter of a block.
+pub(crate) fn counter_offset(block: u32) -> i32 {
+    (COUNTERS + 8 * (SYSTEM_CALLS + block as usize)) as i32
+}
+
+/// Where translated code finds the glue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GlueAddresses {
+    /// Where it jumps to leave.
+    pub leave: u64,
+    /// Where it jumps for a system call.
+    pub call: u64,
+}
 
 /// The bits of XCR0 for the keys of memory protection, which keep the program's value while the translator runs.
 const PROTECTION_KEYS: u64 = 1 << 9;
@@ -140,14 +172,20 @@ pub(crate) fn map_memory(size: usize, protection: i32) -> io::Result<usize> {
 }
 
 impl ThreadArea {
-    /// A new area, without counters yet; everything else is zero or as at the start of a program. Translated code is left to `leave`.
-    pub fn new(leave: u64) -> io::Result<*mut ThreadArea> {
+    /// A new area, without counters yet; everything else is zero or as at the start of a program. System calls
+    /// with numbers for which `is_plain` holds go to the kernel as they are.
+    pub fn new(glue: GlueAddresses, is_plain: impl Fn(i64) -> bool) -> io::Result<*mut ThreadArea> {
         let address = map_memory(AREA_SIZE, libc::PROT_READ | libc::PROT_WRITE)?;
         let area = address as *mut ThreadArea;
         // SAFETY: the memory is new, and zero is a value of every field.
         unsafe {
             (*area).address = address as u64;
-            (*area).leave = leave;
+            (*area).leave = glue.leave;
+            (*area).call = glue.call;
+            let plain = std::slice::from_raw_parts_mut((address + PLAIN_CALLS) as *mut bool, SYSTEM_CALLS);
+            for (number, flag) in (0..).zip(plain) {
+                *flag = is_plain(number);
+            }
             (*area).flags = 0x202;
             (*area).vectors_mask = vectors_mask();
             ((address + VECTORS + MXCSR) as *mut u32).write(INITIAL_MXCSR);
@@ -168,11 +206,19 @@ impl ThreadArea {
         };
     }
 
+    /// Counts a system call.
+    pub fn add_system_call(&mut self, number: u64) {
+        if number < SYSTEM_CALLS as u64 {
+            // SAFETY: the counters are part of the area, which only its thread changes.
+            unsafe { *((self.address as usize + COUNTERS) as *mut u64).add(number as usize) += 1 };
+        }
+    }
+
     /// Adds to the counter of a block.
     pub fn add_count(&mut self, block: u32, change: i64) {
         // SAFETY: the counters are part of the area, which only its thread changes; blocks are fewer than MAX_BLOCKS.
         unsafe {
-            let counter = ((self.address as usize + COUNTERS) as *mut u64).add(block as usize);
+            let counter = (self.address as usize + counter_offset(block) as usize) as *mut u64;
             *counter = (*counter).wrapping_add_signed(change);
         }
     }

@@ -9,7 +9,7 @@ use std::arch::global_asm;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::area::{SIGNAL, ThreadArea, VECTORS};
+use crate::area::{COUNTERS, GlueAddresses, PLAIN_CALLS, SIGNAL, ThreadArea, VECTORS};
 
 macro_rules! hidden {
     ($($name:literal),*) => { concat!($(".globl ", $name, "\n.hidden ", $name, "\n"),*) };
@@ -20,7 +20,11 @@ global_asm!(
         "pathlength_translator_enter", "pathlength_translator_abort", "pathlength_translator_leave",
         "pathlength_translator_enter_begin", "pathlength_translator_enter_end", "pathlength_translator_call", "pathlength_translator_call_begin",
         "pathlength_translator_call_end", "pathlength_translator_call_not_begun", "pathlength_translator_handler",
-        "pathlength_translator_restorer"
+        "pathlength_translator_restorer",
+        "pathlength_translator_plain_call",
+        "pathlength_translator_plain_call_begin",
+        "pathlength_translator_plain_call_end",
+        "pathlength_translator_plain_call_tail"
     ),
     ".text",
     ".p2align 6",
@@ -119,6 +123,41 @@ global_asm!(
     "pathlength_translator_call_not_begun:",
     "mov rax, {not_begun}",
     "ret",
+    // A system call of translated code, with an exit set: those that are plain are made here, with rcx and r11 as scratch registers, which
+    // system calls change, without a change of flags. Others leave translated code.
+    "pathlength_translator_plain_call:",
+    "movzx r11d, ax",
+    "movzx ecx, byte ptr gs:[r11 + {plain_calls}]",
+    "jrcxz 3f",
+    // Numbers of more than 16 bits.
+    "not r11",
+    "lea rcx, [rax + r11 + 1]",
+    "jrcxz 4f",
+    "3:",
+    "jmp pathlength_translator_leave",
+    "4:",
+    "mov gs:[{call_number}], rax",
+    "pathlength_translator_plain_call_begin:",
+    "mov rcx, gs:[{pending}]",
+    "jrcxz 5f",
+    "jmp 3b",
+    "5:",
+    "syscall",
+    "pathlength_translator_plain_call_end:",
+    // EFAULT may be due to code that is protected.
+    "lea rcx, [rax + 14]",
+    "jrcxz 6f",
+    "mov gs:[{spilled}], r11",
+    "mov r11, gs:[{call_number}]",
+    "mov rcx, gs:[r11 * 8 + {counters}]",
+    "lea rcx, [rcx + 1]",
+    "mov gs:[r11 * 8 + {counters}], rcx",
+    "mov r11, gs:[{spilled}]",
+    "jmp qword ptr gs:[{after_call}]",
+    "6:",
+    "mov rax, gs:[{call_number}]",
+    "jmp pathlength_translator_leave",
+    "pathlength_translator_plain_call_tail:",
     // The handler of signals: FS may be the program's.
     "pathlength_translator_handler:",
     "push rbx",
@@ -142,6 +181,11 @@ global_asm!(
     own_fs = const offset_of!(ThreadArea, own_fs),
     flags = const offset_of!(ThreadArea, flags),
     registers = const offset_of!(ThreadArea, registers),
+    plain_calls = const PLAIN_CALLS,
+    counters = const COUNTERS,
+    call_number = const offset_of!(ThreadArea, call_number),
+    after_call = const offset_of!(ThreadArea, after_call),
+    spilled = const offset_of!(ThreadArea, spilled),
     resume = const offset_of!(ThreadArea, resume),
     exit = const offset_of!(ThreadArea, exit),
     signal = const SIGNAL as i64,
@@ -172,6 +216,10 @@ unsafe extern "C" {
     static pathlength_translator_call_not_begun: u8;
     static pathlength_translator_handler: u8;
     static pathlength_translator_restorer: u8;
+    static pathlength_translator_plain_call: u8;
+    static pathlength_translator_plain_call_begin: u8;
+    static pathlength_translator_plain_call_end: u8;
+    static pathlength_translator_plain_call_tail: u8;
 }
 
 /// The result of a system call that did not begin, as a signal waits. No error of Linux has this number.
@@ -184,9 +232,12 @@ macro_rules! address {
     };
 }
 
-/// Where translated code jumps to leave.
-pub(crate) fn leave_address() -> u64 {
-    address!(pathlength_translator_leave)
+/// Where translated code finds the glue.
+pub(crate) fn addresses() -> GlueAddresses {
+    GlueAddresses {
+        leave: address!(pathlength_translator_leave),
+        call: address!(pathlength_translator_plain_call),
+    }
 }
 
 /// The signal handler, and the code that it returns to.
@@ -201,7 +252,21 @@ pub(crate) fn diverted(address: u64) -> Option<u64> {
         return Some(address!(pathlength_translator_abort));
     }
     let call = address!(pathlength_translator_call_begin)..address!(pathlength_translator_call_end);
-    call.contains(&address).then_some(address!(pathlength_translator_call_not_begun))
+    if call.contains(&address) {
+        return Some(address!(pathlength_translator_call_not_begun));
+    }
+    // A call that has not begun, or that the kernel makes again: the thread leaves translated code, and the signal comes first.
+    let plain =
+        address!(pathlength_translator_plain_call_begin)..address!(pathlength_translator_plain_call_end);
+    plain.contains(&address).then_some(address!(pathlength_translator_leave))
+}
+
+/// Whether an address is in the glue where the thread has the program's registers and goes on to translated code, or leaves it.
+pub(crate) fn is_plain_call(address: u64) -> bool {
+    let before = address!(pathlength_translator_plain_call)..address!(pathlength_translator_plain_call_begin);
+    let after =
+        address!(pathlength_translator_plain_call_end)..address!(pathlength_translator_plain_call_tail);
+    before.contains(&address) || after.contains(&address)
 }
 
 /// Makes an area the present thread's.

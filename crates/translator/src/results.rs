@@ -45,9 +45,10 @@ pub(crate) fn finished_counts(results: &FinishedResults) -> io::Result<Counts> {
             _ => {}
         }
     }
-    let executions = results.executions(blocks.len())?;
+    let (calls, executions) = results.counts(blocks.len())?;
+    let system_calls = (0..).zip(calls).filter(|&(_, count)| count > 0).collect();
     let (images, numbers) = images(&parts);
-    let mut counts = Counts { images, system_calls: results.system_calls(), ..Counts::default() };
+    let mut counts = Counts { images, system_calls, ..Counts::default() };
     let set = isa::any_of_elf_machine(EM_X86_64).expect("the instruction set of this machine");
     for (&(address, image, code), count) in blocks.iter().zip(executions) {
         if count > 0 {

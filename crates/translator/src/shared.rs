@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use crate::area::{COUNTERS, COUNTERS_SIZE, ThreadArea};
+use crate::area::{COUNTERS, COUNTERS_SIZE, SYSTEM_CALLS, ThreadArea};
 
 const LOG: u64 = 1 << 20;
 const SLOTS: u64 = 4 << 30;
@@ -21,8 +21,6 @@ const SLOTS: u64 = 4 << 30;
 const FILE_SIZE: u64 = SLOTS + (MAX_SLOTS * COUNTERS_SIZE) as u64;
 /// Threads that exist at a time, at most.
 const MAX_SLOTS: usize = 4096;
-/// Numbers of system calls that are counted.
-pub(crate) const SYSTEM_CALLS: usize = 1024;
 /// Bytes of a message.
 const MESSAGE: usize = 4096;
 
@@ -44,7 +42,6 @@ struct SharedHeader {
     /// Bytes of the message.
     message_size: AtomicU32,
     message: [u8; MESSAGE],
-    system_calls: [AtomicU64; SYSTEM_CALLS],
 }
 
 /// The translator's view.
@@ -131,11 +128,11 @@ impl SharedResults {
         }
         let mut free = self.free.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (own, ended) = (self.counters(slot), self.counters(0));
-        for block in 0..blocks {
-            // SAFETY: blocks are fewer than a slot's counters, and no other thread uses these: the lock is held.
+        for counter in 0..SYSTEM_CALLS + blocks {
+            // SAFETY: there are fewer than a slot's counters, and no other thread uses these: the lock is held.
             unsafe {
-                let count = own.add(block).replace(0);
-                let total = ended.add(block);
+                let count = own.add(counter).replace(0);
+                let total = ended.add(counter);
                 total.write(total.read().wrapping_add(count));
             }
         }
@@ -164,13 +161,6 @@ impl SharedResults {
     /// Logs that a file was mapped for execution: its name, where, and from which offset.
     pub fn add_image(&self, address: u64, offset: u64, path: &[u8]) {
         self.log(IMAGE_ENTRY, &[&address.to_le_bytes(), &offset.to_le_bytes(), path]);
-    }
-
-    /// Counts a system call.
-    pub fn add_system_call(&self, number: u64) {
-        if let Some(counter) = self.header().system_calls.get(number as usize) {
-            counter.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// Counts a forked process.
@@ -244,12 +234,6 @@ impl FinishedResults {
         (size > 0).then(text)
     }
 
-    /// The system calls that were made, and how often.
-    pub fn system_calls(&self) -> Vec<(u32, u64)> {
-        let counts = self.header().system_calls.iter().map(|count| count.load(Ordering::Relaxed));
-        (0..).zip(counts).filter(|&(_, count)| count > 0).collect()
-    }
-
     /// The entries of the log: tags and contents.
     pub fn entries(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let logged = self.header().logged.load(Ordering::Acquire).min(SLOTS - LOG) as usize;
@@ -264,23 +248,24 @@ impl FinishedResults {
         })
     }
 
-    /// The executions of the first blocks, by all threads.
-    pub fn executions(&self, blocks: usize) -> io::Result<Vec<u64>> {
-        let mut executions = vec![0u64; blocks];
+    /// The numbers of system calls, and of executions of the first blocks, by all threads.
+    pub fn counts(&self, blocks: usize) -> io::Result<(Vec<u64>, Vec<u64>)> {
+        let mut counts = vec![0u64; SYSTEM_CALLS + blocks];
         let slots = self.header().slots.load(Ordering::Relaxed).min(MAX_SLOTS as u32);
         for slot in 0..slots {
             let offset = SLOTS + u64::from(slot) * COUNTERS_SIZE as u64;
             let counters = map(&self.file, offset, COUNTERS_SIZE, libc::PROT_READ)?;
-            // SAFETY: the mapping has COUNTERS_SIZE bytes, which are more than those of all blocks.
+            // SAFETY: the mapping has COUNTERS_SIZE bytes, which are more than these counters have.
             unsafe {
-                let counters = std::slice::from_raw_parts(counters.cast::<u64>(), blocks);
-                for (sum, &count) in executions.iter_mut().zip(counters) {
+                let counters = std::slice::from_raw_parts(counters.cast::<u64>(), counts.len());
+                for (sum, &count) in counts.iter_mut().zip(counters) {
                     *sum = sum.wrapping_add(count);
                 }
                 libc::munmap(counters.as_ptr().cast_mut().cast(), COUNTERS_SIZE);
             }
         }
-        Ok(executions)
+        let executions = counts.split_off(SYSTEM_CALLS);
+        Ok((counts, executions))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writes machine code into the code cache.
 
-use crate::area::{EXIT, LEAVE};
+use crate::area::{AFTER_CALL, CALL, EXIT, LEAVE, RCX};
 
 /// Bytes of a cache line: a store within one is atomic for a processor that executes it.
 const LINE: u64 = 64;
@@ -93,11 +93,36 @@ impl CopyEmitter {
 
     /// Leaves translated code with the number of an exit.
     pub fn leave(&mut self, exit: u32) {
+        self.set_exit(exit);
+        self.jump(LEAVE);
+    }
+
+    /// Makes a system call, or leaves translated code with the number of an exit. Changes rcx.
+    pub fn call(&mut self, exit: u32) {
+        self.set_exit(exit);
+        // lea rcx, [rip + bytes to the end]
+        self.put(&[0x48, 0x8d, 0x0d]);
+        let displacement = self.at;
+        self.put(&[0; 4]);
+        let start = self.at;
+        self.store(AFTER_CALL, RCX);
+        self.jump(CALL);
+        let size = (self.at - start) as u32;
+        // SAFETY: the displacement that was just written.
+        unsafe { (displacement as *mut u32).write_unaligned(size) };
+    }
+
+    /// `mov qword ptr gs:[EXIT], exit`
+    fn set_exit(&mut self, exit: u32) {
         self.put(&[GS, 0x48, 0xc7, 0x04, 0x25]);
         self.put(&EXIT.to_le_bytes());
         self.put(&exit.to_le_bytes());
+    }
+
+    /// `jmp gs:[offset]`
+    fn jump(&mut self, offset: i32) {
         self.put(&[GS, 0xff, 0x24, 0x25]);
-        self.put(&LEAVE.to_le_bytes());
+        self.put(&offset.to_le_bytes());
     }
 
     /// Jumps to an absolute address.

@@ -8,7 +8,7 @@ use super::{
     BlockCopy, CodeCache, CodeFault, ENTRY_ALIGNMENT, InstructionStart, PAGE_SHIFT, SAVED_NONE,
     TranslationExit, in_reach,
 };
-use crate::area::{COUNTERS, RAX, RCX, RDX, RSP, SPILLED, SPILLED_ANY, TABLE, TARGET};
+use crate::area::{KEY, RAX, RCX, RDX, RSP, SPILLED, SPILLED_ANY, TABLE, TARGET, counter_offset};
 use crate::memory::{NO_IMAGE, ProgramMemory};
 
 /// Instructions of a block at most.
@@ -244,8 +244,10 @@ impl CodeCache {
         let (next, target) = (instruction.next_ip(), instruction.near_branch_target());
         if instruction.code() == Code::Syscall {
             let exit = self.add_exit(TranslationExit::SystemCall(next));
-            out.leave(exit);
-            return Follow::Nowhere;
+            out.call(exit);
+            // What the instruction leaves in rcx.
+            out.load_constant(RCX, next);
+            return Follow::Address(next);
         }
         match instruction.flow_control() {
             FlowControl::ConditionalBranch => {
@@ -432,7 +434,7 @@ fn patch_relative(bytes: &mut [u8], displacement: usize, at: u64, target: u64) -
 
 /// Increments the counter of a block.
 fn emit_counter(out: &mut CopyEmitter, block: u32, form: CounterForm) {
-    let offset = COUNTERS as i32 + 8 * block as i32;
+    let offset = counter_offset(block);
     let in_register = |out: &mut CopyEmitter, register| {
         out.load(register, offset);
         out.add_one_to_register(register);
@@ -489,7 +491,6 @@ fn emit_target(out: &mut CopyEmitter, instruction: &Instruction, displacement: u
 /// Jumps to the translation of the address in rcx, if the thread's table has it, and leaves translated code otherwise. No flags change.
 fn emit_lookup(out: &mut CopyEmitter) {
     const GS: u8 = 0x65;
-    out.store(TARGET, RCX);
     // movzx eax, cx; lea rax, [rax + rax]
     out.put(&[0x0f, 0xb7, 0xc1, 0x48, 0x8d, 0x04, 0x00]);
     // mov rdx, gs:[rax * 8 + TABLE]
@@ -497,18 +498,21 @@ fn emit_lookup(out: &mut CopyEmitter) {
     out.put(&(TABLE as i32).to_le_bytes());
     // lea rcx, [rcx + rdx]
     out.put(&[0x48, 0x8d, 0x0c, 0x11]);
-    out.load(RDX, RDX_SLOT);
     // jrcxz over the miss
     out.put(&[0xe3, 0]);
     let miss = out.at;
-    out.load(RAX, RAX_SLOT);
-    out.load(RCX, RCX_SLOT);
+    out.store(TARGET, RCX);
+    out.store(KEY, RDX);
+    for (register, slot) in [(RAX, RAX_SLOT), (RCX, RCX_SLOT), (RDX, RDX_SLOT)] {
+        out.load(register, slot);
+    }
     // mov qword ptr gs:[EXIT], INDIRECT, which is -1
     out.leave(u32::MAX);
     let hit = out.at;
     // SAFETY: the displacement of the jrcxz that was just written.
     unsafe { ((miss - 1) as *mut u8).write((hit - miss) as u8) };
     out.load(RCX, RCX_SLOT);
+    out.load(RDX, RDX_SLOT);
     // jmp gs:[rax * 8 + TABLE + 8]
     out.put(&[GS, 0xff, 0x24, 0xc5]);
     out.put(&(TABLE as i32 + 8).to_le_bytes());

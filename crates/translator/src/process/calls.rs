@@ -4,6 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::actions::KernelSignalAction;
+use super::clone::CloneRequest;
 use super::program_memory::{BAD_ADDRESS, read, read_text, write, write_bytes};
 use super::run::AfterCall;
 use super::state::{CodeAndMemory, TranslatorProcess};
@@ -43,17 +44,84 @@ fn result(outcome: Result<u64, i32>) -> Outcome {
     Outcome::Result(outcome.map_or_else(|error| -i64::from(error), |value| value as i64))
 }
 
+/// A handler of a system call: of its number and arguments.
+type CallHandler = fn(&mut ProgramThread, i64, &[u64; 6]) -> Outcome;
+
+/// The system calls that do not go to the kernel as they are.
+const HANDLED: [(i64, CallHandler); 23] = [
+    (libc::SYS_mmap, ProgramThread::map),
+    (libc::SYS_munmap, ProgramThread::unmap),
+    (libc::SYS_mprotect, ProgramThread::protect),
+    (libc::SYS_pkey_mprotect, ProgramThread::protect),
+    (libc::SYS_mremap, ProgramThread::remap),
+    (libc::SYS_brk, |_, _, &[end, ..]| {
+        Outcome::Result(TranslatorProcess::get().code().memory.set_break(end) as i64)
+    }),
+    (libc::SYS_arch_prctl, |thread, _, &[function, value, ..]| result(thread.arch_prctl(function, value))),
+    (libc::SYS_rt_sigaction, |thread, _, &[signal, new, old, size, ..]| {
+        result(thread.set_action(signal, new, old, size))
+    }),
+    (libc::SYS_rt_sigprocmask, |thread, _, &[how, new, old, size, ..]| {
+        thread.change_mask(how, new, old, size)
+    }),
+    (libc::SYS_rt_sigreturn, |thread, _, _| thread.return_from_signal()),
+    (libc::SYS_sigaltstack, |thread, _, &[new, old, ..]| result(thread.change_stack(new, old))),
+    (libc::SYS_set_tid_address, |thread, _, &[address, ..]| {
+        thread.clear_at_end = address;
+        // SAFETY: no arguments.
+        Outcome::Result(unsafe { libc::syscall(libc::SYS_gettid) })
+    }),
+    // A program without restartable sequences makes system calls instead.
+    (libc::SYS_rseq, |_, _, _| Outcome::Result(-i64::from(libc::ENOSYS))),
+    (libc::SYS_clone, |thread, _, &[flags, stack, parent, child, tls, _]| {
+        thread.clone_call(CloneRequest::of_clone(flags, stack, parent, child, tls))
+    }),
+    (libc::SYS_fork, |thread, _, _| thread.clone_call(CloneRequest::of_fork(0))),
+    (libc::SYS_vfork, |thread, _, _| {
+        thread.clone_call(CloneRequest::of_fork((libc::CLONE_VM | libc::CLONE_VFORK) as u64))
+    }),
+    (libc::SYS_clone3, |thread, _, &[address, size, ..]| match CloneRequest::of_clone3(address, size) {
+        Ok(request) => thread.clone_call(request),
+        Err(error) => Outcome::Result(-i64::from(error)),
+    }),
+    (libc::SYS_exit, |_, _, &[status, ..]| Outcome::End(status as i32)),
+    (libc::SYS_readlink, |thread, number, arguments| {
+        let &[path, buffer, size, ..] = arguments;
+        thread.read_link(number, arguments, path, buffer, size)
+    }),
+    (libc::SYS_readlinkat, |thread, number, arguments| {
+        let &[_, path, buffer, size, ..] = arguments;
+        thread.read_link(number, arguments, path, buffer, size)
+    }),
+    // They replace or end the process.
+    (libc::SYS_execve, ProgramThread::pass),
+    (libc::SYS_execveat, ProgramThread::pass),
+    (libc::SYS_exit_group, ProgramThread::pass_counted),
+];
+
+/// Whether a system call goes to the kernel as it is.
+pub(super) fn is_plain(number: i64) -> bool {
+    HANDLED.iter().all(|(handled, _)| *handled != number)
+}
+
 impl ProgramThread {
     /// Makes the system call of the registers.
     pub(super) fn system_call(&mut self) -> AfterCall {
         let area = self.area();
         let number = area.registers[usize::from(RAX)];
         let arguments = ARGUMENTS.map(|register| area.registers[register]);
-        TranslatorProcess::get().results.add_system_call(number);
+        let handled = HANDLED.iter().find(|(handled, _)| *handled == number as i64);
+        let outcome = match handled {
+            Some((_, handler)) => handler(self, number as i64, &arguments),
+            None => self.pass(number as i64, &arguments),
+        };
         let next = self.next;
-        match self.handle_call(number as i64, &arguments) {
+        let area = self.area();
+        if !matches!(outcome, Outcome::Again) {
+            area.add_system_call(number);
+        }
+        match outcome {
             Outcome::Result(value) => {
-                let area = self.area();
                 area.registers[usize::from(RAX)] = value as u64;
                 area.registers[usize::from(RCX)] = next;
                 area.registers[usize::from(R11)] = area.flags;
@@ -63,56 +131,6 @@ impl ProgramThread {
             Outcome::End(status) => return AfterCall::End(status),
         }
         AfterCall::Continue
-    }
-
-    fn handle_call(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
-        let &[a, b, c, d, ..] = arguments;
-        match number {
-            libc::SYS_mmap => self.map(number, arguments),
-            libc::SYS_munmap => self.unmap(number, arguments),
-            libc::SYS_mprotect | libc::SYS_pkey_mprotect => self.protect(number, arguments),
-            libc::SYS_mremap => self.remap(number, arguments),
-            libc::SYS_brk => {
-                let mut process = TranslatorProcess::get().code();
-                Outcome::Result(process.memory.set_break(a) as i64)
-            }
-            libc::SYS_arch_prctl => result(self.arch_prctl(a, b)),
-            libc::SYS_rt_sigaction => result(self.set_action(a, b, c, d)),
-            libc::SYS_rt_sigprocmask => self.change_mask(a, b, c, d),
-            libc::SYS_rt_sigreturn => {
-                let mask = super::frame::pop(self);
-                match mask {
-                    Ok(mask) => self.set_mask(mask),
-                    Err(_) => self.end_by(libc::SIGSEGV),
-                }
-                Outcome::Restored
-            }
-            libc::SYS_sigaltstack => result(self.change_stack(a, b)),
-            libc::SYS_set_tid_address => {
-                self.clear_at_end = a;
-                // SAFETY: no arguments.
-                Outcome::Result(unsafe { libc::syscall(libc::SYS_gettid) })
-            }
-            // A program without restartable sequences makes system calls instead.
-            libc::SYS_rseq => Outcome::Result(-i64::from(libc::ENOSYS)),
-            libc::SYS_clone => {
-                let [.., e, _] = *arguments;
-                self.clone_call(super::clone::CloneRequest::of_clone(a, b, c, d, e))
-            }
-            libc::SYS_fork => self.clone_call(super::clone::CloneRequest::of_fork(0)),
-            libc::SYS_vfork => {
-                let flags = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
-                self.clone_call(super::clone::CloneRequest::of_fork(flags))
-            }
-            libc::SYS_clone3 => match super::clone::CloneRequest::of_clone3(a, b) {
-                Ok(request) => self.clone_call(request),
-                Err(error) => Outcome::Result(-i64::from(error)),
-            },
-            libc::SYS_exit => Outcome::End(a as i32),
-            libc::SYS_readlink => self.read_link(number, arguments, a, b, c),
-            libc::SYS_readlinkat => self.read_link(number, arguments, b, c, d),
-            _ => self.pass(number, arguments),
-        }
     }
 
     /// Lets the kernel make a call, which may write to pages whose code was translated.
@@ -211,6 +229,20 @@ impl ProgramThread {
             process.memory.add_code(start, end, true, crate::memory::NO_IMAGE);
         }
         outcome
+    }
+
+    /// A call that does not return.
+    fn pass_counted(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+        self.area().add_system_call(number as u64);
+        self.pass(number, arguments)
+    }
+
+    fn return_from_signal(&mut self) -> Outcome {
+        match super::frame::pop(self) {
+            Ok(mask) => self.set_mask(mask),
+            Err(_) => self.end_by(libc::SIGSEGV),
+        }
+        Outcome::Restored
     }
 
     fn arch_prctl(&mut self, function: u64, value: u64) -> Result<u64, i32> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::calls::Outcome;
+use super::calls::{Outcome, is_plain};
 use super::program_memory::{read_bytes, write};
 use super::state::TranslatorProcess;
 use super::thread::ProgramThread;
@@ -117,7 +117,7 @@ impl ProgramThread {
 
     /// A copy of the area, for a child.
     fn new_area(&mut self) -> std::io::Result<*mut ThreadArea> {
-        let area = ThreadArea::new(glue::leave_address())?;
+        let area = ThreadArea::new(glue::addresses(), is_plain)?;
         let own = self.area();
         // SAFETY: the area is new; vector registers have their size in both.
         unsafe {

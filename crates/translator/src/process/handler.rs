@@ -95,7 +95,7 @@ impl Interruption<'_> {
     /// If the thread executes translated code: leaves it at the entry of a block, or goes there by single steps.
     fn go_to_entry(&mut self) {
         let at = self.address();
-        if !is_translated_code(at) {
+        if !is_translated_code(at) && !glue::is_plain_call(at) {
             return;
         }
         // The thread holds no lock while it executes translated code.
@@ -114,7 +114,7 @@ impl Interruption<'_> {
     fn leave_at(&mut self, address: u64) {
         self.area.inbox.address = address;
         self.area.exit = SIGNAL;
-        self.registers[RIP] = glue::leave_address() as i64;
+        self.registers[RIP] = glue::addresses().leave as i64;
         self.registers[EFLAGS] &= !(TRAP_FLAG as i64);
         self.area.inbox.is_stepping = false;
     }
@@ -131,7 +131,7 @@ impl Interruption<'_> {
             // SAFETY: the program's stack, to which the instruction has just written.
             unsafe { pushed.write_unaligned(pushed.read_unaligned() & !(TRAP_FLAG as u16)) };
         }
-        if at == glue::leave_address() {
+        if at == glue::addresses().leave {
             // Translated code is left anyway, and the thread sees that a signal waits.
             self.area.inbox.is_stepping = false;
             self.registers[EFLAGS] &= !(TRAP_FLAG as i64);

@@ -49,7 +49,8 @@ impl ProgramThread {
             match self.area().exit {
                 SIGNAL => self.next = self.address_after_signal(),
                 INDIRECT => {
-                    self.next = self.area().target;
+                    let area = self.area();
+                    self.next = area.target.wrapping_sub(area.key);
                     origin = Some(ExitOrigin::Indirect);
                 }
                 exit => {

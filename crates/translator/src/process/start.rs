@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::actions::SignalActions;
+use super::calls::is_plain;
 use super::elf::{self, MappedElf};
 use super::handler;
 use super::stack::{self, ProgramStart};
@@ -100,7 +101,7 @@ fn prepare(
     }
     let entry = if executable.interpreter.is_some() { interpreter.entry } else { executable.entry };
     name_process(path);
-    let area = ThreadArea::new(glue::leave_address())?;
+    let area = ThreadArea::new(glue::addresses(), is_plain)?;
     let slot = results.attach(area)?;
     // SAFETY: the area was just made, and its thread is this one.
     unsafe { (*area).registers[usize::from(crate::area::RSP)] = pointer };

@@ -30,7 +30,11 @@ int main(int count, char **words) {
     case 8: pthread_create(&thread, 0, end_process, 0); pause(); break;
     case 9: pthread_create(&thread, 0, wait_for_ever, 0); exit(12);
     /* Into the middle of an instruction: its last byte is a return. */
-    case 10: { unsigned char code[] = { 0x48, 0x05, 0xb8, 7, 0, 0, 0, 0xc3 }; return ((int (*)(void))(code + 2))(); }
+    case 10: {
+        unsigned char code[] = { 0x48, 0x05, 0xb8, 7, 0, 0, 0, 0xc3 };
+        asm volatile("" : : "r"(code) : "memory");
+        return ((int (*)(void))(code + 2))();
+    }
     case 11: { signal(SIGSEGV, SIG_IGN); *(volatile int *)8 = 1; } break;
     case 12: { sigset_t all; sigfillset(&all); sigprocmask(SIG_SETMASK, &all, 0); *(volatile int *)8 = 1; } break;
     case 13: asm volatile("mov $0x900000000000000, %%rax\n jmp *%%rax" : : : "rax"); break;
