@@ -62,5 +62,6 @@ mod time;
 mod tpcc;
 mod tpch;
 mod trace;
+mod translated;
 mod units;
 mod warm_up;
