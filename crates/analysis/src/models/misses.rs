@@ -65,6 +65,14 @@ pub fn structures(machines: &[(&str, SummedOverProcesses<Caches>)], has_classes:
     table
 }
 
+/// The same of one machine, without its name.
+pub fn structures_without_name(caches: &SummedOverProcesses<Caches>, has_classes: bool) -> Table {
+    let mut table = structures(&[("", caches.clone())], has_classes);
+    table.columns.remove(0);
+    table.rows.iter_mut().for_each(|row| drop(row.remove(0)));
+    table
+}
+
 /// The misses of each structure, and the lines that each cache of data moved.
 fn columns(caches: &Caches) -> impl Iterator<Item = Column> {
     let structures = caches.structures();

@@ -158,9 +158,9 @@ pub struct CallOptions {
     /// With --by caller and callee, only this function: NAME or IMAGE!NAME. Can be given several times.
     #[arg(long = "function", value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub functions: Vec<String>,
-    /// With --by call-tree, leave out calls that cost less than this share of the total.
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = ranges::percent)]
-    pub threshold: f64,
+    /// With --by call-tree, leave out calls that cost less than this share of the total [default: 1].
+    #[arg(long, value_name = "PERCENT", value_parser = ranges::percent)]
+    pub threshold: Option<f64>,
     /// For -o NAME.svg, .html or .folded, the column that is charted, by its heading: loads, 'dcache misses'. For
     /// NAME.pb.gz (pprof), which has all of them, the first one.
     #[arg(long, value_name = "COLUMN")]
@@ -176,6 +176,14 @@ impl CallOptions {
         let selection = CallSelection { functions: self.functions.clone(), threshold: self.threshold };
         CallsRequest { selection, chart: self.chart.clone(), against: self.against.clone() }
     }
+}
+
+/// Whether rows can include what they call: only functions can. Callers and the call tree always do.
+pub fn check_inclusive(is_inclusive: bool, are_functions: bool) -> anyhow::Result<()> {
+    if is_inclusive && !are_functions {
+        bail!("--inclusive adds what they call to functions: --by function");
+    }
+    Ok(())
 }
 
 impl Rows {
@@ -303,7 +311,7 @@ pub struct ModelOptions {
     by: Option<Rows>,
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
-    inclusive: bool,
+    pub inclusive: bool,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]
@@ -312,8 +320,9 @@ pub struct ModelOptions {
 
 impl ModelOptions {
     /// The rows of the tables, if it is no summary.
-    pub fn result_rows(&self) -> Option<ResultRows> {
-        self.by.map(|by| by.results(self.inclusive))
+    pub fn result_rows(&self) -> anyhow::Result<Option<ResultRows>> {
+        check_inclusive(self.inclusive, self.by == Some(Rows::Function))?;
+        Ok(self.by.map(|by| by.results(self.inclusive)))
     }
 }
 
@@ -321,7 +330,7 @@ impl ModelOptions {
 #[derive(Debug, Args)]
 pub struct CachesOptions {
     /// Classify misses as compulsory, capacity or conflict misses. This takes several times as long.
-    #[arg(long, conflicts_with = "sweeps")]
+    #[arg(long)]
     pub classify: bool,
     #[command(flatten)]
     pub models: ModelOptions,

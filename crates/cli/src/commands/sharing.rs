@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use analysis::models::{ExecutionPart, OwnRows, UnitClasses};
+use analysis::models::{ExecutionPart, OwnRows, UnitClasses, swept_rows};
 use analysis::multiprocessor;
 use analysis::replay::ReplayOrder;
 use analysis::sharing::{self, SharingAnalysis};
@@ -22,12 +22,13 @@ const LINES: usize = 10;
 
 /// Simulates the coherent caches of several processors on a trace or a program, and writes the tables.
 pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
-    let output = &options.results.show.output;
-    output.check(options.by.is_none() && options.scaling.is_empty() && options.sample.is_none())?;
     let machines = SelectedMachines::find([&options.machine], &options.settings)?;
     let machine = machines.machines[0].clone();
     let console = options.results.console();
     let simulation = &options.results.simulation(machines, &console)?;
+    let is_one_table = !options.scaling.is_empty() || options.sample.is_some();
+    let several = options.by.is_none() && (!is_one_table || simulation.asks_for_classes());
+    options.results.show.output.check(several)?;
     if options.results.input.input.children && simulation.input.attached().is_none() {
         bail!("--children goes with --attach: of a program that is run, all processes are observed");
     }
@@ -48,8 +49,11 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
         || options.sample.is_some()
         || !options.scaling.is_empty()
         || options.by.is_some_and(SharingRows::is_of_time);
+    if is_timed {
+        check_timed(options)?;
+    }
     let bus = if is_timed { Some(timed_bus(options, coherence)?) } else { None };
-    // Of a trace that has classes, other rows are those of everything.
+    // Of a trace that has classes, other rows are those of everything, and so are samples and several numbers of processors.
     let can_have_classes = options.sample.is_none()
         && options.scaling.is_empty()
         && options.by.is_none_or(SharingRows::has_classes);
@@ -117,16 +121,34 @@ pub fn run(options: &SharingOptions) -> anyhow::Result<ExitCode> {
 
 /// Whether the tables can have classes.
 fn check_classes(simulation: &Simulation, options: &SharingOptions) -> anyhow::Result<()> {
-    if !options.scaling.is_empty() || options.sample.is_some() {
-        bail!("--scaling and --sample are of everything: leave them out, or the classes of units");
-    }
     if options.by.is_some_and(|by| !by.has_classes()) {
         bail!(
             "with classes of units, rows are classes, cache lines, data, threads, functions, lines or instructions: --by class, --by \
              data, or no --by for a summary"
         );
     }
-    simulation.check_classes(false)
+    simulation.check_classes()
+}
+
+/// Whether a simulation in time has what the options ask for.
+fn check_timed(options: &SharingOptions) -> anyhow::Result<()> {
+    if options.by.is_some_and(|by| !by.is_of_time() && by != SharingRows::Class) {
+        bail!(
+            "in time, rows are processors, transactions, requests and classes: leave out --time, --scaling and --sample, or --by"
+        );
+    }
+    if options.sample.is_some() && options.by.is_some_and(|by| by != SharingRows::Class) {
+        bail!("--sample estimates the cycles of everything and of classes: --by class, or no --by");
+    }
+    let without_time = [
+        (options.check, "--check"),
+        (!options.device_reads.is_empty(), "--device-reads"),
+        (!options.device_writes.is_empty(), "--device-writes"),
+    ];
+    if let Some((_, option)) = without_time.iter().find(|(is_given, _)| *is_given) {
+        bail!("{option} is for caches without time: leave out --time, --scaling, --sample, and rows of time");
+    }
+    Ok(())
 }
 
 /// What a simulation in time needs of a machine.
@@ -134,11 +156,6 @@ fn timed_bus<'a>(
     options: &SharingOptions,
     coherence: &'a Coherence,
 ) -> anyhow::Result<(&'a Bus, &'a BusProcessor)> {
-    if options.by.is_some_and(|by| !by.is_of_time() && by != SharingRows::Class) {
-        bail!(
-            "--time has tables by processor, transaction, request and class only: leave out --time, or --by"
-        );
-    }
     match (&coherence.bus, &coherence.processor) {
         (Some(bus), Some(processor)) => Ok((bus, processor)),
         _ => bail!(
@@ -159,26 +176,47 @@ fn timed(
 ) -> anyhow::Result<ExitCode> {
     let counts = if options.scaling.is_empty() { vec![schedule.processors] } else { options.scaling.clone() };
     let (simulated, models) = simulation.replay_in_time(recorded, schedule, &counts, new_model)?;
-    let by_class = || -> anyhow::Result<Table> {
-        let classes = UnitClasses::of_trace(&simulated.trace);
+    let classes = UnitClasses::of_trace(&simulated.trace);
+    if has_classes {
         simulated.check_classes(simulation, &classes)?;
-        Ok(multiprocessor::by_class(&models[0], &classes))
+    }
+    // Of several numbers of processors, the rows of each behind it.
+    let rows = |by: SharingRows| {
+        let table = |model: &Multiprocessor| match by {
+            SharingRows::Processor => multiprocessor::by_processor(model),
+            SharingRows::Class => multiprocessor::by_class(model, &classes),
+            SharingRows::Request => multiprocessor::requests(model),
+            _ => multiprocessor::transactions(model),
+        };
+        of_each(options, &models, table)
     };
-    let tables = match options.by {
-        _ if !options.scaling.is_empty() => vec![multiprocessor::scaling(&models)],
-        _ if options.sample.is_some() => multiprocessor::sampled(&models[0]).into_iter().collect(),
-        Some(SharingRows::Processor) => vec![multiprocessor::by_processor(&models[0])],
-        Some(SharingRows::Class) => vec![by_class()?],
-        Some(SharingRows::Request) => vec![multiprocessor::requests(&models[0])],
-        Some(_) => vec![multiprocessor::transactions(&models[0])],
-        None => {
-            let classes = has_classes.then(by_class).transpose()?;
-            let tables =
-                [multiprocessor::summary, multiprocessor::by_processor, multiprocessor::transactions];
-            tables.map(|table| table(&models[0])).into_iter().chain(classes).collect()
+    let mut tables = match options.by {
+        Some(by) => vec![rows(by)],
+        None if options.sample.is_some() => {
+            vec![of_each(options, &models, |model| multiprocessor::sampled(model).expect("it is a sample"))]
         }
+        None if !options.scaling.is_empty() => vec![multiprocessor::scaling(&models)],
+        None => [multiprocessor::summary, multiprocessor::by_processor, multiprocessor::transactions]
+            .map(|table| table(&models[0]))
+            .into(),
     };
+    if has_classes && options.by.is_none() {
+        tables.push(rows(SharingRows::Class));
+    }
     simulated.write(simulation, tables)
+}
+
+/// A table of the processors; with --scaling, the rows of each number of processors behind it.
+fn of_each(
+    options: &SharingOptions,
+    models: &[Multiprocessor],
+    table: impl Fn(&Multiprocessor) -> Table,
+) -> Table {
+    if options.scaling.is_empty() {
+        return table(&models[0]);
+    }
+    let tables = models.iter().map(|model| (vec![model.processors().len().to_string()], table(model)));
+    swept_rows(&["processors".into()], tables.collect())
 }
 
 fn write(

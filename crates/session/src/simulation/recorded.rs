@@ -9,8 +9,7 @@ use machine::{Model, Multiprocessor};
 use trace::interleave::Schedule;
 use trace::{Chunk, Trace};
 
-use super::{KnownProcesses, Needs, PlannedRun, Simulated, Simulation};
-use crate::input::Input;
+use super::{KnownProcesses, Needs, Simulated, Simulation};
 use crate::measure::Ending;
 use crate::program::until;
 use crate::record;
@@ -30,19 +29,12 @@ impl Simulation<'_> {
     /// Opens the trace; or runs the program or attaches to it, and records it with marks of the heap, and with the classes of its units
     /// of work if it `has_classes`.
     pub fn record(&self, has_classes: bool) -> anyhow::Result<RecordedInput> {
-        if let Input::Trace(path) = &self.input {
-            let trace = Trace::open(path)?;
-            let selection = self.selection(&trace, false)?;
+        let needs = Needs { classes: has_classes, ..Needs::default() };
+        if let Some(trace) = self.open()? {
+            let selection = self.selection(&trace, needs)?;
             return Ok(RecordedInput { trace, selection, ending: None });
         }
-        self.record_planned(if has_classes {
-            self.prepare_classes()?
-        } else {
-            self.prepare(Needs::default())?
-        })
-    }
-
-    fn record_planned(&self, (mut configuration, plan): PlannedRun) -> anyhow::Result<RecordedInput> {
+        let (mut configuration, plan) = self.prepare(needs)?;
         let plan = Plan { heap: true, ..plan };
         let folder = temporary_folder("trace").context("there is no folder for a temporary trace")?;
         let path = folder.path().join("trace");
@@ -97,6 +89,11 @@ impl Simulation<'_> {
                 self.input
             );
         }
+        if !trace.unit_classes().is_empty() && self.part.planned.counts_units() {
+            bail!(
+                "in time, everything of an execution with classes is simulated, as processors wait for each other: leave out --skip and --units"
+            );
+        }
         let names = Names::of_trace(&trace);
         let dictionary = Dictionary::new(&trace, &names);
         let filter = Filter::new(&selection, &dictionary)?;
@@ -113,7 +110,7 @@ impl Simulation<'_> {
             let replayed = multiprocessor::replay(&trace, part, is_wanted, &mut model, advance);
             if replayed.is_warming {
                 drop(progress);
-                bail!(self.only_warm_up(&trace));
+                bail!(self.only_warm_up());
             }
             problems = replayed.errors;
             models.push(model);

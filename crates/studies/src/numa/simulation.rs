@@ -6,7 +6,7 @@ use analysis::models::{ExecutionPart, OwnRows};
 use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::replay::{Replay, ReplayOrder, Selection};
 use analysis::sharing::{self, SharingAnalysis};
-use machine::{Machine, MachineSetting, Multiprocessor, SharingClass};
+use machine::{Machine, MachineSetting, Multiprocessor, SharingClass, UnitWindow};
 use table::{Table, Value};
 use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
@@ -148,8 +148,9 @@ pub(super) fn simulate(
     let objects = trace.mapped_objects().clone();
     let model = SharingAnalysis::new(&machine, coherence, case.processors, objects);
     let order = ReplayOrder::Interleaved(case.schedule());
+    let window = UnitWindow { warm_up: recorded.warm_up(), ..UnitWindow::default() };
     let simulated = Replay::of_part(trace, &Selection::default(), order, |replay| {
-        replay.run_model(model, recorded.warm_up(), &mut |_| Ok::<(), Infallible>(()))
+        replay.run_model(model, window, &mut |_| Ok::<(), Infallible>(()))
     });
     let Ok((model, problems)) = simulated.map_err(|error| error.to_string())?;
     let mut model = model.model;
