@@ -55,7 +55,7 @@ pub use output::{OutputOptions, RowOptions, TableOptions};
 pub use qemu::QemuOptions;
 pub use questions::{QUESTIONS, command_line};
 pub use sample::{SampleOptions, SampleRows};
-pub use sharing::{SharingOptions, SharingRows};
+pub use sharing::SharingOptions;
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
     BlockAlgorithm, CheckImagesOptions, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions,

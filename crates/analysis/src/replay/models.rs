@@ -72,7 +72,7 @@ impl Replay<'_> {
     }
 
     /// Appends the selected part of a stream's records, without values.
-    fn select(&self, position: &mut ReplayPosition, words: &[u64], selected: &mut Vec<u64>) {
+    pub(crate) fn select(&self, position: &mut ReplayPosition, words: &[u64], selected: &mut Vec<u64>) {
         let trace = self.dictionary.trace;
         for entry in Entries::new(words, trace.shapes()) {
             match entry {

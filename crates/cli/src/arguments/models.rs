@@ -67,11 +67,6 @@ impl SimulationOptions {
         machines: SelectedMachines,
         console: &'a CommandConsole<'a>,
     ) -> anyhow::Result<Simulation<'a>> {
-        let for_programs = [
-            (self.cpu.is_some(), "--cpu"),
-            (self.environment.is_given(), "an environment"),
-            (self.host_processors.is_some(), "--host-processors"),
-        ];
         let processes = self.processes.iter().map(|&process| (process, None));
         let input = self.input.resolve()?;
         Ok(Simulation {
@@ -89,7 +84,6 @@ impl SimulationOptions {
                 threads: self.threads.iter().copied().chain(processes).collect(),
                 modes: self.modes.iter().map(|mode| mode.mode()).collect(),
             },
-            program_options: for_programs.iter().filter_map(|&(given, name)| given.then_some(name)).collect(),
             all_processes: self.input.has_all_processes(),
             host_processors: self.host_processors,
             class_rules: classes.classes.clone(),
@@ -265,7 +259,8 @@ pub struct MrcOptions {
 pub struct ClassOptions {
     /// Take a unit's class from the first call of a function in it that names one, as count --class does: FUNCTION($1),
     /// FUNCTION($1) ~ PATTERN, FUNCTION() or MARK_*(). Can be given several times. Without, classes are the functions of --unit,
-    /// which can then be given several times. All of the program is divided among classes, whatever rows are. With -o NAME.pb.gz
+    /// which can then be given several times. All of the program is divided among classes, whatever rows are; with --skip and --units,
+    /// all that is executed from the unit after the skipped ones on, until so many have ended. With -o NAME.pb.gz
     /// (pprof), samples have a label class; with -o NAME.callgrind, functions have their class behind their names.
     #[arg(long = "class", value_name = "RULE")]
     pub classes: Vec<engine::ClassRule>,

@@ -1,14 +1,16 @@
 //! Options of `sharing`.
 
+use analysis::models::OwnRows;
 use clap::{Args, ValueEnum};
 use machine::{CoherentMemory, MachineSetting};
+use session::sharing::SharingRows;
 use trace::interleave::{Assignment, Schedule};
 
 use super::{MachineName, ResultOptions};
 
 /// The rows of a table of shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SharingRows {
+pub enum SharingRowName {
     /// Cache lines, with what lies in them and what would avoid their moves.
     CacheLine,
     /// Variables and blocks of the heap, with the same.
@@ -52,16 +54,24 @@ pub enum AssignmentName {
     RunToBlock,
 }
 
-impl SharingRows {
-    /// Whether they are of a simulation in time.
-    pub fn is_of_time(self) -> bool {
-        matches!(self, SharingRows::Processor | SharingRows::Transaction | SharingRows::Request)
-    }
-
-    /// Whether they can be divided among classes of units of work.
-    pub fn has_classes(self) -> bool {
-        use SharingRows::{CacheLine, Class, Data, Function, Instruction, Line, Thread};
-        matches!(self, CacheLine | Data | Thread | Function | Line | Instruction | Class)
+impl From<SharingRowName> for SharingRows {
+    fn from(name: SharingRowName) -> SharingRows {
+        match name {
+            SharingRowName::CacheLine => SharingRows::CacheLine,
+            SharingRowName::Data => SharingRows::Data,
+            SharingRowName::Partner => SharingRows::Partner,
+            SharingRowName::Thread => SharingRows::Thread,
+            SharingRowName::Function => SharingRows::Code(OwnRows::Function),
+            SharingRowName::Line => SharingRows::Code(OwnRows::Line),
+            SharingRowName::Instruction => SharingRows::Code(OwnRows::Instruction),
+            SharingRowName::Class => SharingRows::Class,
+            SharingRowName::State => SharingRows::State,
+            SharingRowName::Node => SharingRows::Node,
+            SharingRowName::Interconnect => SharingRows::Interconnect,
+            SharingRowName::Processor => SharingRows::Processor,
+            SharingRowName::Transaction => SharingRows::Transaction,
+            SharingRowName::Request => SharingRows::Request,
+        }
     }
 }
 
@@ -81,7 +91,7 @@ impl From<AssignmentName> for Assignment {
 pub struct SharingOptions {
     /// One table with a row for each of these, instead of a summary and the first cache lines.
     #[arg(long, value_name = "ROWS")]
-    pub by: Option<SharingRows>,
+    pub by: Option<SharingRowName>,
     /// In time, on a machine with a section [coherence.bus]: throughput, utilization of the bus or of buses and interconnect, cycles per instruction of
     /// each processor by cause, latencies of transactions.
     #[arg(long)]

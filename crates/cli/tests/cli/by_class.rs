@@ -563,12 +563,15 @@ fn classes_of_a_trace_are_those_of_the_program() {
     let columns = |table: &Csv| -> BTreeSet<Vec<String>> {
         (0..table[0].len()).map(|column| table.iter().map(|row| row[column].clone()).collect()).collect()
     };
-    for words in [["count", "--by", "function"], ["count", "--by", "mnemonic"]] {
+    for words in [["count", "--by", "function"], ["count", "--by", "mnemonic"], ["count", "--by", "line"]] {
         let direct = columns(&table(&[&words[..], &CLASSES].concat(), "transactions"));
         assert!(direct.len() > 3 && columns(&table_of(&words, &[&trace])) == direct, "{words:?}: {direct:?}");
     }
     // Rows that are not divided among classes are those of a trace without.
     record(&plain, &[]);
+    for words in [["count", "--by", "line"], ["count", "--by", "instruction"]] {
+        assert_eq!(table_of(&words, &[&plain]), table(&words, "transactions"), "{words:?}");
+    }
     for words in [&["caches", "--sweep", "dcache.size=1K,8K"][..], &["sharing", "--by", "state"]] {
         assert_eq!(table_of(words, &[&trace]), table_of(words, &[&plain]), "{words:?}");
     }
@@ -626,7 +629,9 @@ fn a_window_of_units_is_divided_among_classes() {
         let units: Vec<&str> = found[1..].iter().map(|row| row[1].as_str()).collect();
         assert_eq!(units, ["2", "1", "", "3"], "{found:?}");
     });
-    for words in ["time --by class", "time --by line", "calls --by callee", "mrc --streams data", "sharing --by class"] {
+    for words in
+        ["time --by class", "time --by line", "calls --by callee", "mrc --streams data", "sharing --by class"]
+    {
         let words: Vec<&str> = words.split(' ').chain(window).collect();
         let direct = table(&[&words[..], &CLASSES].concat(), "transactions");
         assert!(direct.len() > 3, "{words:?}: {direct:?}");
@@ -718,7 +723,9 @@ fn numbers_of_processors_and_samples_have_classes() {
         }
         assert_eq!(sample.len(), exact.len());
     }
-    let both = run("sharing --scaling 1,2 --machine pentium-pro --unit begin_transaction --unit statement :ev56/family transactions");
+    let both = run(
+        "sharing --scaling 1,2 --machine pentium-pro --unit begin_transaction --unit statement :ev56/family transactions",
+    );
     assert!(both.quiet_success().contains("by class of units of work"));
 }
 
@@ -729,7 +736,10 @@ fn wrong_options_say_what_to_do() {
         ("strides --by class :ev56/family", "--unit FUNCTION"),
         ("strides --advice --unit request --class request($1) :ev56/family", "--advice"),
         ("time --by class --unit request --skip 10 :ev56/family", "leave out fewer"),
-        ("caches --unit statement --unit begin_transaction --warm-up 100 :ev56/family transactions", "--warm-up 100"),
+        (
+            "caches --unit statement --unit begin_transaction --warm-up 100 :ev56/family transactions",
+            "--warm-up 100",
+        ),
         ("caches --by entry --unit request --class request($1) :ev56/family", "--by class"),
         ("caches --by process --children --unit request --class request($1) :ev56/family", "--by class"),
         ("trace -o /nowhere/trace --class request($1) :ev56/family", "--unit FUNCTION"),
@@ -739,6 +749,10 @@ fn wrong_options_say_what_to_do() {
         ("time --sample 1000 --by process :ev56/family", "add --children"),
         ("faults --by class :ev56/family", "--unit FUNCTION"),
         ("count --by unit --unit request --class request($1) :ev56/family", "calls --by unit"),
+        (
+            "count --batch 3 --unit request --unit statement :ev56/family",
+            "--units and --batch are of the steady state",
+        ),
         ("caches --by class --unit nowhere :ev56/family", "'nowhere'"),
         ("caches --by class --unit thread :ev56/family work", "no unit of work ended"),
     ] {

@@ -169,7 +169,10 @@ fn operations_are_divided_among_classes() {
         (format!("--machine pentium-pro --scaling 1,2 --by data {classes}"), "in time, rows are"),
         (format!("--machine pentium-pro --sample 1000 --by processor {classes}"), "--by class, or no --by"),
         ("--machine pentium-pro --check --by processor".into(), "--check is for caches without time"),
-        ("--machine pentium-pro --device-reads count --time".into(), "--device-reads is for caches without time"),
+        (
+            "--machine pentium-pro --device-reads count --time".into(),
+            "--device-reads is for caches without time",
+        ),
         ("--by class".into(), "--unit FUNCTION"),
         ("--by class --unit nowhere".into(), "'nowhere'"),
     ] {

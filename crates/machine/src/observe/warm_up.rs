@@ -297,3 +297,62 @@ impl<M: Model> Consumer for WarmUp<M> {
         self.model.process_ended(process);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The blocks that were executed since the last reset, and before it; and the units whose classes were told.
+    #[derive(Default)]
+    struct Seen {
+        blocks: Vec<BlockId>,
+        before: Vec<BlockId>,
+        units: Vec<u64>,
+    }
+
+    impl Consumer for Seen {
+        fn define(&mut self, _: &Block) {}
+
+        fn executed(&mut self, _: Thread, records: &[u64]) {
+            self.blocks.extend(records.iter().filter_map(|word| match Event::new(*word) {
+                Event::Block(block) => Some(block),
+                _ => None,
+            }));
+        }
+
+        fn unit_class(&mut self, unit: u64, _: &str) {
+            self.units.push(unit);
+        }
+    }
+
+    impl Model for Seen {
+        fn reset_counts(&mut self) {
+            self.before = std::mem::take(&mut self.blocks);
+        }
+    }
+
+    /// Two threads whose units overlap the window's begin and end: the parts of these that are not the window's are left out.
+    #[test]
+    fn a_window_has_its_units_and_what_is_between_them() {
+        use Mark::{UnitBegins, UnitEnds};
+        let window = UnitWindow { skipped: 1, warm_up: 1, units: Some(2) };
+        let mut model = WarmUp::of_window(Seen::default(), 0, window);
+        (0..5).for_each(|unit| model.unit_class(unit, "a"));
+        assert!(model.hit_filter().is_none() && model.is_before_window());
+        let (block, mark) = (|id| Event::Block(id).word(), |mark| Event::Mark(mark).word());
+        for (number, records) in [
+            (0, vec![block(0), mark(UnitBegins(0)), block(1), mark(UnitEnds(0)), block(2)]),
+            (1, vec![mark(UnitBegins(1)), block(3)]),
+            (0, vec![mark(UnitBegins(2)), block(4)]),
+            (1, vec![block(5), mark(UnitEnds(1)), block(6), mark(UnitBegins(3)), block(7)]),
+            (0, vec![mark(UnitEnds(2)), block(8), mark(UnitBegins(4)), block(9), mark(UnitEnds(4))]),
+            (1, vec![mark(UnitEnds(3)), block(10)]),
+        ] {
+            model.executed(Thread { process: 0, number }, &records);
+        }
+        assert!(!model.is_warming());
+        assert_eq!(model.model.before, [3]);
+        assert_eq!(model.model.blocks, [4, 6, 7, 8]);
+        assert_eq!(model.model.units, [2, 3]);
+    }
+}

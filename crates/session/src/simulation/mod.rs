@@ -40,8 +40,6 @@ pub struct Simulation<'a> {
     pub cpu: Option<isa::CpuModel>,
     /// The part of it.
     pub part: SimulatedPart,
-    /// Options that were given and are for programs only.
-    pub program_options: Vec<&'static str>,
     /// Whether all processes are simulated.
     pub all_processes: bool,
     /// Processors of the host to use for a program: 1 or 2; otherwise two, if there are two.
@@ -305,18 +303,21 @@ impl Simulation<'_> {
 impl Simulation<'_> {
     /// The note on the window of an execution whose units have classes.
     fn note_of_window(&self) -> String {
-        let number = |number: u64| table::separated(&number.to_string());
+        let count = |units: u64| {
+            let plural = if units == 1 { "" } else { "s" };
+            format!("{} unit{plural} of work", table::separated(&units.to_string()))
+        };
         let UnitWindow { skipped, warm_up, units } = self.part.window();
         let begin = match skipped {
-            0 => "From the beginning".into(),
-            skipped => format!("After {} units of work", number(skipped)),
+            0 => "from the beginning".into(),
+            skipped => format!("after {}", count(skipped)),
         };
-        let until = units.map_or(String::new(), |units| format!(", until {} units have ended", number(units)));
         let warm_up = match warm_up {
             0 => String::new(),
-            units => format!(" {} units warm up before, and are not counted.", number(units)),
+            units => format!(", of which {} at first warm up and are not counted", count(units)),
         };
-        format!("{begin}{until}, everything is simulated; caches begin empty.{warm_up}")
+        let until = units.map_or(String::new(), |units| format!(", until the end of {}", count(units)));
+        format!("Everything {begin} is simulated{warm_up}{until}: caches begin empty.")
     }
 }
 

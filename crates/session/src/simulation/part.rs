@@ -155,11 +155,6 @@ impl Simulation<'_> {
     pub(super) fn selection(&self, trace: &Trace, needs: Needs) -> anyhow::Result<Selection> {
         let needs_units = needs.units && !needs.classes;
         let (part, plan, file) = (&self.part, &self.part.planned, &self.input);
-        let of_programs = [(plan.from.is_some(), "--from"), (plan.until.is_some(), "--until")];
-        let of_programs = of_programs.into_iter().filter_map(|(is_given, option)| is_given.then_some(option));
-        if let Some(what) = of_programs.chain(self.program_options.iter().copied()).next() {
-            bail!("{file} is a trace: {what} is for a program that is run");
-        }
         let unit = trace.header().unit.as_ref();
         if let Some(function) = plan.unit.iter().find(|function| Some(*function) != unit) {
             match unit {

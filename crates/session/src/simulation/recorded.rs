@@ -1,8 +1,7 @@
 //! The trace of an input: of a program that is run, one that is recorded and is gone afterwards.
 
 use analysis::multiprocessor::{self, MultiprocessorReplay};
-use analysis::names::Names;
-use analysis::replay::{Dictionary, Filter, ReplayOrder, Selection};
+use analysis::replay::{Replay, ReplayOrder, Selection};
 use anyhow::{Context, bail};
 use engine::Plan;
 use machine::{Model, Multiprocessor};
@@ -94,10 +93,27 @@ impl Simulation<'_> {
                 "in time, everything of an execution with classes is simulated, as processors wait for each other: leave out --skip and --units"
             );
         }
-        let names = Names::of_trace(&trace);
-        let dictionary = Dictionary::new(&trace, &names);
-        let filter = Filter::new(&selection, &dictionary)?;
-        let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
+        let replayed = Replay::of_part(&trace, &selection, ReplayOrder::Time, |replay| {
+            self.replay_each(&trace, replay, schedule, processors, new_model)
+        });
+        let (models, problems) = replayed??;
+        let is_whole = self.report_problems(&trace, problems);
+        let part = self.note(&trace);
+        let notes = ending.as_ref().and_then(until).into_iter().chain(self.machines.note()).collect();
+        let processes = KnownProcesses::new();
+        Ok((Simulated { model: (), trace, part, notes, processes, ending, is_whole }, models))
+    }
+
+    /// Simulates the selected part of a trace once for each of these numbers of processors.
+    fn replay_each(
+        &self,
+        trace: &Trace,
+        replay: &Replay,
+        schedule: Schedule,
+        processors: &[u32],
+        new_model: impl Fn(u32) -> Multiprocessor,
+    ) -> anyhow::Result<(Vec<Multiprocessor>, Vec<trace::Error>)> {
+        let is_wanted = |chunk: &Chunk| replay.filter.chunk(chunk);
         let chunks = trace.chunks().iter().filter(|chunk| is_wanted(chunk));
         let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
         let progress = self.console.begin_replay(instructions.saturating_mul(processors.len() as u64), true);
@@ -105,9 +121,10 @@ impl Simulation<'_> {
         for &processors in processors {
             let mut model = new_model(processors);
             let schedule = Schedule { processors, ..schedule };
-            let part = MultiprocessorReplay { schedule, warm_up: self.part.warm_up };
+            let selected = (!replay.filter.takes_all()).then_some(replay);
+            let part = MultiprocessorReplay { schedule, warm_up: self.part.warm_up, selected };
             let advance = &mut |count| progress.advance(count);
-            let replayed = multiprocessor::replay(&trace, part, is_wanted, &mut model, advance);
+            let replayed = multiprocessor::replay(trace, part, is_wanted, &mut model, advance);
             if replayed.is_warming {
                 drop(progress);
                 bail!(self.only_warm_up());
@@ -115,11 +132,6 @@ impl Simulation<'_> {
             problems = replayed.errors;
             models.push(model);
         }
-        drop(progress);
-        let is_whole = self.report_problems(&trace, problems);
-        let part = self.note(&trace);
-        let notes = ending.as_ref().and_then(until).into_iter().chain(self.machines.note()).collect();
-        let processes = KnownProcesses::new();
-        Ok((Simulated { model: (), trace, part, notes, processes, ending, is_whole }, models))
+        Ok((models, problems))
     }
 }

@@ -60,8 +60,7 @@ pub(super) fn divided_tables<M: InstructionResults + MergeableModel>(
     let whole: Vec<_> = names.iter().copied().zip(&whole).collect();
     let of_machine = |(machine, whole): (usize, Table)| {
         let parts = divided.parts(machine).into_iter();
-        let parts =
-            parts.map(|part| (part.name.clone(), tables(&[(names[machine], &part)]).remove(0)));
+        let parts = parts.map(|part| (part.name.clone(), tables(&[(names[machine], &part)]).remove(0)));
         RowTable::OfClasses(parts.collect(), whole)
     };
     tables(&whole).into_iter().enumerate().map(of_machine).collect()
@@ -91,7 +90,11 @@ pub fn write_classes<S>(
 
 impl<S> Simulated<S> {
     /// Writes tables whose rows are sorted and shortened each by itself. Returns the exit status.
-    pub(super) fn write_rows(&self, simulation: &Simulation, tables: Vec<RowTable>) -> anyhow::Result<ExitCode> {
+    pub(super) fn write_rows(
+        &self,
+        simulation: &Simulation,
+        tables: Vec<RowTable>,
+    ) -> anyhow::Result<ExitCode> {
         let console = simulation.console;
         let tables = tables.into_iter().map(|table| table.arranged(console));
         self.write_as_they_are(console, tables.collect::<anyhow::Result<_>>()?)?;

@@ -5,6 +5,7 @@ mod calls;
 mod classes;
 mod curves;
 mod processes;
+mod row_models;
 mod rows;
 mod sweep;
 mod sweep_file;
@@ -22,8 +23,9 @@ pub use self::calls::{CallTreeOutput, CallsRequest, ChainForm, check_chain_outpu
 use self::classes::RowTable;
 pub use self::classes::{ClassPart, write_classes, write_divided};
 pub use self::curves::CurvesRequest;
+use self::row_models::TableContext;
+pub use self::row_models::{NOTHING_SIMULATED, sums_of_machines};
 use self::rows::{EstimateTables, RowRequest};
-pub use self::rows::{NOTHING_SIMULATED, sums_of_machines};
 pub use self::sweep::{SweepRequest, sweep_cycles, sweep_misses};
 use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
 
@@ -95,12 +97,13 @@ impl ModelTables<'_> {
         if let Some(classes) = models.classes() {
             simulated.check_classes(simulation, classes)?;
         }
+        let names = simulation.machine_names();
+        let context = TableContext { request: &request, simulated: &simulated, names: &names };
         if let Some(output) = chains {
-            models.write_chains(calls, &simulated, output)?;
+            models.write_chains(&context, output)?;
             return simulated.finish(simulation);
         }
-        let names = simulation.machine_names();
-        let tables = models.tables(&request, &simulated, &names)?;
+        let tables = models.tables(&context)?;
         if tables.iter().any(RowTable::is_divided) {
             return simulated.write_rows(simulation, tables);
         }

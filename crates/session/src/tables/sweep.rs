@@ -18,7 +18,8 @@ use table::Table;
 use trace::Trace;
 
 use super::classes::RowTable;
-use super::rows::{NOTHING_SIMULATED, RowModels, RowRequest};
+use super::row_models::{NOTHING_SIMULATED, RowModels, TableContext};
+use super::rows::RowRequest;
 use super::sweep_file::SweepFile;
 use super::{ESTIMATES, ModelTables, ResultRows};
 use crate::console::check_output;
@@ -65,11 +66,10 @@ pub fn sweep_misses(request: &SweepRequest, is_classified: bool) -> anyhow::Resu
         let table = request.table_of_rows(&configurations, tables)?;
         return write(request, &simulated, &table, || request.lines(&table, &["misses"]));
     }
-    let (simulated, swept) = run(request, &rows, &configurations, make, |_, _, models| {
-        Ok(SweptMisses::from(&only(models)?))
-    })?;
+    let (simulated, swept) =
+        run(request, &rows, &configurations, make, |_, _, models| Ok(SweptMisses::from(&only(models)?)))?;
     let swept: Vec<_> = configurations.iter().map(|one| one.values.clone()).zip(&swept).collect();
-    let table = swept_misses(&fields, &swept);
+    let table = request.arranged(swept_misses(&fields, &swept))?;
     let columns = varying_columns(&table, fields.len());
     let charts = || match fields.len() {
         1 => Ok(vec![report::lines(&table, &fields[0], &columns, "misses")?]),
@@ -98,15 +98,14 @@ pub fn sweep_cycles(request: &SweepRequest, period: Option<u64>) -> anyhow::Resu
             Ok(RowTable::Whole(models::time_without_name(&one.machine, only(models)?)))
         };
         let (simulated, tables) = run(request, &rows, &configurations, make, summary)?;
-        let table = request.table_of_rows(&configurations, tables)?;
+        let table = request.arranged(request.table_of_rows(&configurations, tables)?)?;
         return write(request, &simulated, &table, || estimates(&fields, &table));
     }
-    let (simulated, swept) = run(request, &rows, &configurations, make, |_, _, models| {
-        Ok(SweptCycles::from(&only(models)?))
-    })?;
+    let (simulated, swept) =
+        run(request, &rows, &configurations, make, |_, _, models| Ok(SweptCycles::from(&only(models)?)))?;
     let swept = configurations.iter().zip(&swept);
     let swept: Vec<_> = swept.map(|(one, swept)| (one.values.clone(), &one.machine, swept)).collect();
-    let table = swept_cycles(&fields, &swept);
+    let table = request.arranged(swept_cycles(&fields, &swept))?;
     let charts = || match fields.len() {
         1 => {
             let causes = main_causes(&table, SERIES);
@@ -142,7 +141,8 @@ fn sweep_rows<M: InstructionResults + MergeableModel + 'static>(
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
     let table_of = |simulated: &Simulated<()>, _: &SweptMachine, models: &dyn RowModels<M>| {
-        models.tables(rows, simulated, &[""])?.into_iter().next().context(NOTHING_SIMULATED)
+        let context = TableContext { request: rows, simulated, names: &[""] };
+        models.tables(&context)?.into_iter().next().context(NOTHING_SIMULATED)
     };
     let (simulated, tables) = run(request, rows, configurations, make, table_of)?;
     let table = request.table_of_rows(configurations, tables)?;
@@ -169,12 +169,13 @@ impl SweepRequest<'_> {
         if self.sweeps.len() == 1 { crossed(table, columns) } else { Ok(Vec::new()) }
     }
 
+    /// A table with a row for each configuration, sorted and shortened.
+    fn arranged(&self, table: Table) -> anyhow::Result<Table> {
+        RowTable::Whole(table).arranged(self.tables.simulation.console)
+    }
+
     /// One table of the tables of all configurations, each with its first rows.
-    fn table_of_rows(
-        &self,
-        configurations: &[SweptMachine],
-        tables: Vec<RowTable>,
-    ) -> anyhow::Result<Table> {
+    fn table_of_rows(&self, configurations: &[SweptMachine], tables: Vec<RowTable>) -> anyhow::Result<Table> {
         let tables = tables.into_iter().map(|table| table.arranged(self.tables.simulation.console));
         let values = configurations.iter().map(|one| one.values.clone());
         Ok(swept_rows(&fields(self), values.zip(tables.collect::<anyhow::Result<Vec<_>>>()?).collect()))

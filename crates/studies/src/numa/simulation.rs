@@ -220,7 +220,8 @@ pub(super) fn simulate_in_time(recorded: &ServerTrace, case: &NumaCase) -> Resul
     let (bus, processor) =
         coherence.bus.as_ref().zip(coherence.processor.as_ref()).ok_or("the machine has no timed bus")?;
     let mut model = Multiprocessor::new(&machine, coherence, bus, processor, case.processors as usize);
-    let whole = MultiprocessorReplay { schedule: case.schedule(), warm_up: recorded.warm_up() };
+    let whole =
+        MultiprocessorReplay { schedule: case.schedule(), warm_up: recorded.warm_up(), selected: None };
     // What cannot be read was counted by the simulation without time.
     multiprocessor::replay(&recorded.trace, whole, |_| true, &mut model, &mut |_| {});
     let summary = multiprocessor::NodeUse::of(&model).ok_or("the machine has no nodes")?;

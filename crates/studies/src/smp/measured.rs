@@ -125,7 +125,7 @@ impl BusJob {
             Filter::new(&selection(workload), &dictionary).map_err(|error| unreadable(workload, error))?;
         let assignment = Assignment::RunToBlock;
         let schedule = Schedule { assignment, is_saturated: true, ..Schedule::new(self.processors, QUANTUM) };
-        let part = MultiprocessorReplay { schedule, warm_up: workload.warm_up };
+        let part = MultiprocessorReplay { schedule, warm_up: workload.warm_up, selected: None };
         let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
         let replayed = multiprocessor::replay(&workload.trace, part, is_wanted, &mut model, &mut |_| ());
         match replayed.errors.first() {
