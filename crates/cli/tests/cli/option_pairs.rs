@@ -42,7 +42,7 @@ const COMMANDS: [CommandPairs; 6] = [
         ],
         refused: &[
             ("--by function", "--inclusive", ""),
-            ("--inclusive", "", "--by function"),
+            ("--inclusive", "", "--by"),
             ("--by mode", "--children", "leave out --children"),
             ("--by mode", "", "a trace of programs only"),
             ("--by process", "--children", ""),
