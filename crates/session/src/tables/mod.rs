@@ -25,6 +25,7 @@ pub use self::classes::{ClassPart, write_classes, write_divided};
 pub use self::curves::CurvesRequest;
 use self::row_models::TableContext;
 pub use self::row_models::{NOTHING_SIMULATED, sums_of_machines};
+pub use self::rows::MachineSums;
 use self::rows::{EstimateTables, RowRequest};
 pub use self::sweep::{SweepRequest, sweep_cycles, sweep_misses};
 use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
@@ -55,7 +56,7 @@ pub struct ModelTables<'a> {
 }
 
 /// Makes the tables of a summary, from the results on each machine.
-pub type SummaryTables<'a, M> = &'a dyn Fn(&[(&str, SummedOverProcesses<M>)]) -> Vec<Table>;
+pub type SummaryTables<'a, M> = &'a dyn Fn(&MachineSums<M>) -> Vec<Table>;
 
 /// The tables of samples.
 const ESTIMATES: EstimateTables<TimingModel> =

@@ -37,12 +37,15 @@ pub(super) struct RowRequest<'a, M> {
     pub estimates: Option<EstimateTables<M>>,
 }
 
+/// Results on machines, with their names.
+pub type MachineSums<'m, M> = [(&'m str, SummedOverProcesses<'m, M>)];
+
 /// Makes tables of estimates from the results on machines.
 pub(super) struct EstimateTables<M> {
     /// By class of units of work.
-    pub by_class: fn(&[(&str, SummedOverProcesses<M>)], &UnitClasses) -> Vec<Table>,
+    pub by_class: fn(&MachineSums<M>, &UnitClasses) -> Vec<Table>,
     /// By process.
-    pub by_process: fn(&[(&str, SummedOverProcesses<M>)], &[ProcessLabel]) -> Vec<Table>,
+    pub by_process: fn(&MachineSums<M>, &[ProcessLabel]) -> Vec<Table>,
 }
 
 impl<'a, M: InstructionResults + MergeableModel + 'static> RowRequest<'a, M> {

@@ -299,12 +299,15 @@ fn replayed_before(request: &SweepRequest) -> anyhow::Result<Simulated<()>> {
     Ok(Simulated { model: (), trace, part, notes, processes, ending: None, is_whole: true })
 }
 
+/// The models of configurations.
+type SweptModels<M> = Vec<Box<dyn RowModels<M>>>;
+
 /// Simulates models of each of these configurations, all on the same execution.
 fn run_together<M: InstructionResults + MergeableModel + 'static>(
     rows: &RowRequest<M>,
     configurations: &[&SweptMachine],
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
-) -> anyhow::Result<(Simulated<()>, Vec<Box<dyn RowModels<M>>>)> {
+) -> anyhow::Result<(Simulated<()>, SweptModels<M>)> {
     let machines: Vec<Machine> = configurations.iter().map(|one| one.machine.clone()).collect();
     let selected = rows.simulation.machines.with_machines(machines.clone());
     let simulation = Simulation { machines: selected, ..rows.simulation.clone() };
