@@ -304,13 +304,13 @@ mod tests {
 
     /// The blocks that were executed since the last reset, and before it; and the units whose classes were told.
     #[derive(Default)]
-    struct Seen {
+    struct ObservedBlocks {
         blocks: Vec<BlockId>,
         before: Vec<BlockId>,
         units: Vec<u64>,
     }
 
-    impl Consumer for Seen {
+    impl Consumer for ObservedBlocks {
         fn define(&mut self, _: &Block) {}
 
         fn executed(&mut self, _: Thread, records: &[u64]) {
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    impl Model for Seen {
+    impl Model for ObservedBlocks {
         fn reset_counts(&mut self) {
             self.before = std::mem::take(&mut self.blocks);
         }
@@ -336,7 +336,7 @@ mod tests {
     fn a_window_has_its_units_and_what_is_between_them() {
         use Mark::{UnitBegins, UnitEnds};
         let window = UnitWindow { skipped: 1, warm_up: 1, units: Some(2) };
-        let mut model = WarmUp::of_window(Seen::default(), 0, window);
+        let mut model = WarmUp::of_window(ObservedBlocks::default(), 0, window);
         (0..5).for_each(|unit| model.unit_class(unit, "a"));
         assert!(model.hit_filter().is_none() && model.is_before_window());
         let (block, mark) = (|id| Event::Block(id).word(), |mark| Event::Mark(mark).word());

@@ -16,7 +16,7 @@ use report::{FileForm, FlameGraph};
 use table::Column;
 use trace::Trace;
 
-use super::ResultRows;
+use super::result_rows::ResultRows;
 use crate::console::{Console, check_output_or};
 use crate::simulation::Simulated;
 

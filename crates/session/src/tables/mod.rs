@@ -5,6 +5,7 @@ mod calls;
 mod classes;
 mod curves;
 mod processes;
+mod result_rows;
 mod row_models;
 mod rows;
 mod sweep;
@@ -12,7 +13,7 @@ mod sweep_file;
 
 use std::process::ExitCode;
 
-use analysis::call_tree::{CallRows, EntryRows};
+use analysis::call_tree::CallRows;
 use analysis::models::{
     InstructionResults, OwnRows, SummedOverProcesses, sampled_by_class, sampled_by_process,
 };
@@ -23,27 +24,13 @@ pub use self::calls::{CallTreeOutput, CallsRequest, ChainForm, check_chain_outpu
 use self::classes::RowTable;
 pub use self::classes::{ClassPart, write_classes, write_divided};
 pub use self::curves::CurvesRequest;
+pub use self::result_rows::ResultRows;
 use self::row_models::TableContext;
 pub use self::row_models::{NOTHING_SIMULATED, sums_of_machines};
 pub use self::rows::MachineSums;
 use self::rows::{EstimateTables, RowRequest};
 pub use self::sweep::{SweepRequest, sweep_cycles, sweep_misses};
 use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
-
-/// The rows of a table of a model's results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultRows {
-    /// Own costs.
-    Own(OwnRows),
-    /// Costs of calls.
-    Calls(CallRows),
-    /// Own costs of processes.
-    Process,
-    /// Costs by mode, or by why the kernel was entered.
-    Entries(EntryRows),
-    /// Own costs of classes of units of work.
-    Class,
-}
 
 /// The tables that a command shows of models of machines.
 pub struct ModelTables<'a> {

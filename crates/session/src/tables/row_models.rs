@@ -10,10 +10,11 @@ use analysis::models::{
 use anyhow::bail;
 use machine::{MergeableModel, Model, PerProcess};
 
+use super::calls::CallTreeOutput;
 use super::classes::{RowTable, divided_tables};
 use super::processes::{process_labels, process_results};
+use super::result_rows::ResultRows;
 use super::rows::RowRequest;
-use super::{CallTreeOutput, ResultRows};
 use crate::simulation::Simulated;
 
 /// The error of a simulation without results.

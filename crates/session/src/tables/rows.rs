@@ -9,8 +9,9 @@ use machine::{MergeableModel, Model, PerProcess};
 use table::Table;
 use trace::{Header, Trace};
 
+use super::calls::CallsRequest;
+use super::result_rows::ResultRows;
 use super::row_models::RowModels;
-use super::{CallsRequest, ResultRows};
 use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
 
 /// The error of rows of processes without results of each.
