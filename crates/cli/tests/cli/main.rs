@@ -33,6 +33,7 @@ mod isolation;
 mod misses;
 mod names;
 mod objects;
+mod option_pairs;
 mod output_forms;
 mod outputs;
 mod profiles;
