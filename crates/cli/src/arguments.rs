@@ -49,14 +49,14 @@ pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventOptions, MachinesOptions,
     MeasuredEvent, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions, SizesOptions,
-    TimeOptions,
+    TimeOptions, check_inclusive,
 };
 pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions, TableOptions};
 pub use qemu::QemuOptions;
 pub use questions::{QUESTIONS, command_line};
-pub use sample::SampleOptions;
-pub use sharing::{SharingOptions, SharingRows};
+pub use sample::{SampleOptions, SampleRows};
+pub use sharing::SharingOptions;
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
     BlockAlgorithm, CheckImagesOptions, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions,

@@ -37,7 +37,9 @@ pub use alpha_system::AlphaSystem;
 pub use classes::{Group, InstructionClass};
 pub use cpu::{CpuModel, UnknownCpu};
 pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
-pub use described::{DESCRIBED_SETS, DescribedAccess, DescribedKind, DescribedSet, InstructionDescription};
+pub use described::{
+    DESCRIBED_SETS, DescribedAccess, DescribedKind, DescribedSet, InstructionDescription, x86_64_words,
+};
 pub use disassemble::REGISTER_NAMES;
 pub use evaluate::{evaluate, operation};
 pub use instruction_set::{

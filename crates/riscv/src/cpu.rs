@@ -54,6 +54,9 @@ pub struct RiscvCpu {
     pub x: [u64; 33],
     /// For compiled code: near the integer registers, as what it needs all the time is.
     pub host: HostSide,
+    /// Control and status of the host's vector unit (MXCSR), for compiled code: rounding to nearest with nothing noted, and its
+    /// value after the last operation.
+    pub float_status: [u32; 2],
     /// Floating-point registers. Narrower values are NaN-boxed: the bits above them are ones.
     pub f: [u64; 32],
     /// Address of the next instruction.
@@ -75,6 +78,7 @@ impl Default for RiscvCpu {
         RiscvCpu {
             x: [0; 33],
             host: HostSide::default(),
+            float_status: [0x1f80, 0],
             f: [0; 32],
             pc: 0,
             fcsr: 0,

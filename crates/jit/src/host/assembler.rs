@@ -102,6 +102,10 @@ pub(crate) enum Unary {
     Multiply = 4,
     /// The same, signed.
     MultiplySigned = 5,
+    /// rax = rdx:rax / operand, unsigned; rdx = the remainder.
+    Divide = 6,
+    /// The same, signed.
+    DivideSigned = 7,
 }
 
 /// Conditions, by their number in the opcode.
@@ -113,6 +117,9 @@ pub(crate) enum Condition {
     NotEqual = 5,
     BelowOrEqual = 6,
     Above = 7,
+    /// Of a comparison of floating-point numbers: one is not a number.
+    Unordered = 10,
+    Ordered = 11,
     Less = 12,
     GreaterOrEqual = 13,
     LessOrEqual = 14,
@@ -129,6 +136,8 @@ impl Condition {
             NotEqual => Equal,
             BelowOrEqual => Above,
             Above => BelowOrEqual,
+            Unordered => Ordered,
+            Ordered => Unordered,
             Less => GreaterOrEqual,
             GreaterOrEqual => Less,
             LessOrEqual => Greater,

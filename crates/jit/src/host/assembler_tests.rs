@@ -68,7 +68,7 @@ fn check(form: &OracleForm) {
 #[test]
 fn two_operands() {
     let forms = forms();
-    assert_eq!(forms.len(), 59);
+    assert_eq!(forms.len(), 68);
     forms.iter().for_each(check);
 }
 
@@ -102,6 +102,8 @@ fn single_operands() {
             (Unary::Not, Mnemonic::Not),
             (Unary::Multiply, Mnemonic::Mul),
             (Unary::MultiplySigned, Mnemonic::Imul),
+            (Unary::Divide, Mnemonic::Div),
+            (Unary::DivideSigned, Mnemonic::Idiv),
         ];
         for (unary, mnemonic) in unaries {
             check(operand, mnemonic, QUAD, None, one(|assembler| assembler.unary(unary, operand)));

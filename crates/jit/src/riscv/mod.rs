@@ -96,21 +96,21 @@ impl Target for RiscvCpu {
 }
 
 impl Emit for RiscvCpu {
-    type OutOfLine = std::convert::Infallible;
+    type OutOfLine = floats::FirstInexact;
 
     fn emit(emitter: &mut Emitter, block: &RiscvBlock, at: usize) -> Option<usize> {
         let step = &block.instructions[at];
         if emitter.pair(block, at) || emitter.transfer(step, at, block) {
             return None;
         }
-        if !emitter.access(step, at) && !emitter.operate(step) && !emitter.float_operate(step) {
+        if !emitter.access(step, at) && !emitter.operate(step) && !emitter.float_operate(step, at) {
             emitter.by_interpreter(step, at);
         }
         Some(1)
     }
 
-    fn emit_out_of_line(_: &mut Emitter, never: std::convert::Infallible) {
-        match never {}
+    fn emit_out_of_line(emitter: &mut Emitter, first: floats::FirstInexact) {
+        emitter.compute_first(first);
     }
 
     fn execute_or_undo(&mut self, step: &RiscvDecodedInstruction, memory: &Memory) -> bool {

@@ -51,6 +51,7 @@ impl Emitter<'_> {
             Mulw => self.multiply(operands(step), Long),
             Mulhu => self.multiply_high(operands(step), Unary::Multiply),
             Mulh => self.multiply_high(operands(step), Unary::MultiplySigned),
+            Div | Divu | Rem | Remu | Divw | Divuw | Remw | Remuw => self.divide(step),
             MopR | MopRr => self.write_constant(step.rd, 0),
             Sh1add => self.add(operands(step), Quad, 1),
             Sh2add => self.add(operands(step), Quad, 2),
@@ -157,6 +158,63 @@ impl Emitter<'_> {
             _ => self.assembler.count_bits(BitCount::Ones, RAX, RAX),
         }
         self.write(step.rd, RAX);
+    }
+
+    /// A quotient or a remainder. Words are divided as double words, whose quotient does not overflow.
+    fn divide(&mut self, step: &RiscvDecodedInstruction) {
+        use OperandSize::{Long, Quad};
+        use RiscvOp::*;
+        let is_signed = matches!(step.op, Div | Rem | Divw | Remw);
+        let is_word = matches!(step.op, Divw | Divuw | Remw | Remuw);
+        let is_remainder = matches!(step.op, Rem | Remu | Remw | Remuw);
+        for (register, to) in [(step.rs2, RCX), (step.rs1, RAX)] {
+            self.read_into(if is_word { Long } else { Quad }, register, to);
+            match (is_word, is_signed) {
+                (true, true) => self.assembler.load_sign_extended(Long, to, to),
+                (true, false) => self.assembler.load(Long, to, to),
+                _ => {}
+            }
+        }
+        let [zero, minus_one, done] = [(); 3].map(|()| self.assembler.label());
+        self.assembler.test(Quad, RCX);
+        self.assembler.jump_if(Condition::Equal, zero);
+        if is_signed && !is_word {
+            self.assembler.alu_constant(Alu::Cmp, Quad, RCX, -1);
+            self.assembler.jump_if(Condition::Equal, minus_one);
+        }
+        self.assembler.push(RDX);
+        if is_signed {
+            self.assembler.load(Quad, RDX, RAX);
+            self.assembler.shift(Shift::Arithmetic, Quad, RDX, SHIFT_BITS as u8);
+            self.assembler.unary(Unary::DivideSigned, RCX);
+        } else {
+            self.assembler.zero(RDX);
+            self.assembler.unary(Unary::Divide, RCX);
+        }
+        if is_remainder {
+            self.assembler.load(Quad, RAX, RDX);
+        }
+        self.assembler.pop(RDX);
+        self.assembler.jump(done);
+        // The smallest number by -1 overflows to itself.
+        self.assembler.bind(minus_one);
+        if is_signed && !is_word {
+            match is_remainder {
+                true => self.assembler.zero(RAX),
+                false => self.assembler.negate(Quad, RAX),
+            }
+            self.assembler.jump(done);
+        }
+        // The quotient by zero is -1, the remainder the dividend.
+        self.assembler.bind(zero);
+        if !is_remainder {
+            self.assembler.constant(RAX, u64::MAX);
+        }
+        self.assembler.bind(done);
+        match is_word {
+            true => self.write_low(step.rd, RAX),
+            false => self.write(step.rd, RAX),
+        }
     }
 
     /// The first source if it compares so with the second one, else that.

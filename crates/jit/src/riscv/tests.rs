@@ -22,6 +22,8 @@ const BASES: [u8; 4] = [2, 8, 30, 31];
 /// The counter of rounds, the register of a table of addresses, and the link register of the outer level.
 const RESERVED: [u8; 4] = [27, 26, 1, 5];
 const ROUNDS: u32 = 12;
+/// The bits above a single in a register.
+const BOX: u64 = 0xffff_ffff << 32;
 
 /// Whether an instruction may be anywhere in a program.
 fn is_plain(instruction: &RiscvInstruction) -> bool {
@@ -112,19 +114,46 @@ impl RiscvProgram<'_> {
             let words = &self.pool[self.random.usize(..self.pool.len())];
             let word = words[self.random.usize(..words.len())];
             let is_float = decode_riscv(word).is_some_and(|found| found.mnemonic().starts_with('f'));
-            if is_float && self.random.u8(..4) != 0 {
+            if is_float && self.random.u8(..2) != 0 {
                 continue;
             }
             let found = decode_riscv(word).expect("an instruction");
+            // Rounding is often dynamic, and numbers that are compared are often equal.
+            let word = match found.op.operands() {
+                RiscvOperands::FdFs1Fs2Round | RiscvOperands::FdFs1Round if self.random.bool() => {
+                    word | 7 << 12
+                }
+                RiscvOperands::RdFs1Fs2 if self.random.u8(..3) == 0 => {
+                    word & !(31 << 20) | u32::from(found.rs1) << 20
+                }
+                _ => word,
+            };
             // Its sources get new values now and then, and its result is seen in memory.
             for source in [found.rs1, found.rs2] {
-                if self.random.bool() && !BASES.contains(&source) && !RESERVED.contains(&source) {
-                    let displacement = 8 * self.random.i32(0..64);
+                let displacement = 8 * self.random.i32(0..64);
+                if is_float && self.random.bool() {
+                    self.push(immediate_type(0x07, 3, source.into(), 2, displacement));
+                } else if self.random.bool() && !BASES.contains(&source) && !RESERVED.contains(&source) {
                     self.push(immediate_type(0x03, 3, source.into(), 2, displacement));
                 }
             }
+            // Now and then no exception was recorded before, and those of the instruction are seen.
+            let shows_flags = is_float && self.random.bool();
+            if shows_flags {
+                // csrwi fflags,0
+                self.push(0x0010_5073);
+            }
             self.push(word);
-            if self.random.bool() && !found.op.has_float_result() {
+            if shows_flags {
+                // csrr t2,fflags
+                self.push(0x0010_23f3);
+                let displacement = 512 + 8 * self.random.u32(..160);
+                self.push(store(7, 31, displacement));
+            }
+            if found.op.has_float_result() {
+                let displacement = 512 + 8 * self.random.u32(..160);
+                self.push(store(found.rd.into(), 31, displacement) | 4);
+            } else if self.random.bool() {
                 let displacement = 512 + 8 * self.random.u32(..160);
                 self.push(store(found.rd.into(), 31, displacement));
             }
@@ -235,8 +264,17 @@ struct RiscvEnd {
 /// Values at which instructions behave differently.
 fn value(random: &mut fastrand::Rng) -> u64 {
     let power = 1u64 << random.u32(..64);
-    let value = match random.u8(..4) {
+    let value = match random.u8(..8) {
         0 => random.u64(..),
+        // A double and a boxed single, of few bits or of many.
+        4 | 5 => {
+            let number = f64::from(random.i32(-4..4)) * 2f64.powi(random.i32(-2..2));
+            (if random.bool() { number } else { number / 3.0 }).to_bits()
+        }
+        6 | 7 => {
+            let number = random.i32(-64..64) as f32 / [1.0, 8.0, 3.0][random.usize(..3)];
+            return u64::from(number.to_bits()) | BOX;
+        }
         1 => random.u64(..70),
         2 => power.wrapping_sub(random.u64(..2)),
         _ => random.u32(..) as i32 as u64,
@@ -263,12 +301,13 @@ fn run<const LEVEL: u8>(code: &[u8], start: u64, fault: usize, is_compiled: bool
     let mut cpu = RiscvCpu { pc: CODE + start, extensions: RiscvExtensions::ALL, ..RiscvCpu::default() };
     for n in 1..32 {
         cpu.x[n] = random.u64(..) >> random.u32(..64);
-        cpu.f[n] = if random.bool() { random.u64(..) } else { random.u64(..) | SINGLE_BOX_FOR_TESTS };
+        cpu.f[n] = if random.bool() { random.u64(..) } else { random.u64(..) | BOX };
     }
     for base in BASES {
         cpu.x[usize::from(base)] = DATA + DATA_BYTES / 2;
     }
     cpu.x[26] = table;
+    cpu.fcsr = if start % 8 < 2 { random.u64(..5) << 5 } else { 0 };
     let runner = GuestRunner::<_, LEVEL>::new(cpu, RiscvExtensions::ALL, &memory, is_compiled).run();
     assert_eq!(runner.entered > 0, is_compiled);
     let mut executions: Vec<_> = runner
@@ -299,8 +338,6 @@ fn run<const LEVEL: u8>(code: &[u8], start: u64, fault: usize, is_compiled: bool
     };
     (end, runner.faults)
 }
-
-const SINGLE_BOX_FOR_TESTS: u64 = 0xffff_ffff << 32;
 
 fn compare<const LEVEL: u8>(programs: u64) {
     let _only = MEMORY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
