@@ -10,7 +10,7 @@ use crate::guide;
 use crate::support::csv;
 
 /// How commands begin that are not executed here, and why.
-const NOT_EXECUTED: [(&str, &str); 37] = [
+const NOT_EXECUTED: [(&str, &str); 39] = [
     ("make study", "a long build"),
     ("make test", "it is what runs this"),
     ("apt-get install ./dist/", "needs root and a long build: packaging/test-dist does it"),
@@ -37,6 +37,8 @@ const NOT_EXECUTED: [(&str, &str); 37] = [
         "pathlength export three.trace --to din",
         "pipes into dineroIV, which no package has: export.rs does the same",
     ),
+    ("pathlength sysroot", "fetches packages from the network"),
+    ("pathlength count --sysroot sysroot-riscv64", "needs packages from the network"),
     ("pathlength build postgresql", "takes minutes: make postgresql-check does it"),
     ("cd ", "the reader's folders"),
     ("cp source/", "a build of PostgreSQL"),
