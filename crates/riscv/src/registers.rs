@@ -1,19 +1,18 @@
-//! The registers as GDB knows them (`gdb/riscv-tdep.h`): integer registers, the program counter, floating-point registers. The
-//! number of a control register is its own after the first 65, so that `fflags`, `frm` and `fcsr` are 66, 67 and 68.
+//! The registers as GDB knows them (its manual, *RISC-V Features*): integer registers, the program counter, floating-point registers,
+//! and the control registers of these. The description says that all have 64 bits, as all words that are passed.
 
 use guest::DebuggerRegisters;
 
 use crate::cpu::RiscvCpu;
 
 const FLOATS: usize = 33;
-const FFLAGS: usize = 66;
-const FRM: usize = 67;
-const FCSR: usize = 68;
+const FFLAGS: usize = 65;
+const FRM: usize = 66;
+const FCSR: usize = 67;
 
 impl DebuggerRegisters for RiscvCpu {
-    const TARGET_DESCRIPTION: &'static str = "<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\">\
-        <target version=\"1.0\"><architecture>riscv:rv64</architecture><osabi>GNU/Linux</osabi></target>";
-    const REGISTERS: usize = 69;
+    const TARGET_DESCRIPTION: &'static str = include_str!("target.xml");
+    const REGISTERS: usize = 68;
     const PROGRAM_COUNTER: usize = 32;
 
     fn registers(&self) -> Vec<u64> {
@@ -43,17 +42,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_description_has_each_register() {
+        let names = RiscvCpu::TARGET_DESCRIPTION.matches("<reg ").count();
+        assert_eq!(names, RiscvCpu::REGISTERS);
+        assert_eq!(RiscvCpu::TARGET_DESCRIPTION.matches("bitsize=\"64\"").count(), names);
+    }
+
+    #[test]
     fn registers_have_gdbs_numbers() {
         let word = |number: usize| (number as u64 + 1) * 0x0123_4567_89ab_cdec;
         let mut cpu = RiscvCpu::default();
         let mut words: Vec<u64> = (0..RiscvCpu::REGISTERS).map(word).collect();
         cpu.set_registers(&words);
         assert_eq!((cpu.x[0], cpu.x[1], cpu.x[31], cpu.pc), (0, word(1), word(31), word(32)));
-        assert_eq!((cpu.f[0], cpu.f[31], cpu.fcsr), (word(33), word(64), word(68) & 0xff));
-        (words[0], words[65]) = (0, 0);
-        (words[66], words[67], words[68]) = (cpu.fcsr & 0x1f, cpu.fcsr >> 5, cpu.fcsr);
+        assert_eq!((cpu.f[0], cpu.f[31], cpu.fcsr), (word(33), word(64), word(67) & 0xff));
+        words[0] = 0;
+        (words[65], words[66], words[67]) = (cpu.fcsr & 0x1f, cpu.fcsr >> 5, cpu.fcsr);
         assert_eq!(cpu.registers(), words);
-        (words[66], words[67]) = (3, 2);
+        (words[65], words[66]) = (3, 2);
         cpu.set_registers(&words);
         assert_eq!(cpu.fcsr, 2 << 5 | 3);
     }

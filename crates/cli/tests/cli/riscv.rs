@@ -56,7 +56,7 @@ fn every_command_takes_a_riscv_program() {
         ("mrc", "work", "Lines of 64 bytes"),
         ("time --by function --format csv", "work", "work,work,"),
         ("sharing", "dynamic", "line"),
-        ("sample --every 1000instructions", "work", "work"),
+        ("sample --every 1000", "work", "work"),
         ("static", "work", "work"),
     ];
     for (words, program, expected) in cases {

@@ -14,7 +14,9 @@ __attribute__((noinline)) static long work(long count) {
     }
     char *block = malloc(count + 1);
     memset(block, 1, count);
-    sum += block[count / 2] + *(volatile int *)(block + 1);
+    /* The compiler does not see that it is not aligned. */
+    int *volatile unaligned = (int *)(block + 1);
+    sum += block[count / 2] + *unaligned;
     free(block);
     return sum;
 }
