@@ -2,6 +2,7 @@
 
 use analysis::code_counts::{CodeRows, code_table};
 use analysis::mix;
+use analysis::names::Names;
 use analysis::profile::{Attribution, Profile, functions, image_shares};
 use analysis::units::{each_unit, path_lengths};
 use arrow_array::{StringArray, UInt32Array, UInt64Array};
@@ -170,7 +171,8 @@ impl PyCounts {
 
 impl PyCounts {
     fn code(&self, rows: CodeRows) -> Table {
-        code_table(rows, &self.counted.counts, self.counted.measurement.as_ref())
+        let counts = &self.counted.counts;
+        code_table(rows, counts, &Names::of_counts(counts), self.counted.measurement.as_ref())
     }
 
     fn measurement(&self) -> PyResult<&analysis::units::Measurement> {

@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         name,
         arguments: arguments.collect(),
         environment: interpose::inherited().collect(),
-        model: isa::CpuModel::Ev67,
+        model: isa::Processors::default(),
         settings: SystemSettings { clock, host_environment, ..SystemSettings::default() },
     })?;
     let compile_threshold =

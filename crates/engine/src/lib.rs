@@ -7,7 +7,7 @@
 //!     name: None,
 //!     arguments: vec![],
 //!     environment: vec![],
-//!     model: isa::CpuModel::Ev67,
+//!     model: isa::Processors::default(),
 //!     settings: SystemSettings::default(),
 //! })?;
 //! let mut counter = RunCounter::default();

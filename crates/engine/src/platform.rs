@@ -16,18 +16,18 @@ use crate::process::ProgramState;
 /// A guest that the engine runs.
 pub trait Platform: SystemCalls + DebuggerRegisters<Model: Display> + jit::Emit + Default {
     /// The model of the processor that a configuration requests.
-    fn model(requested: isa::CpuModel) -> Self::Model;
+    fn model(requested: isa::Processors) -> Self::Model;
 }
 
 impl Platform for alpha::cpu::Cpu {
-    fn model(requested: isa::CpuModel) -> isa::CpuModel {
-        requested
+    fn model(requested: isa::Processors) -> isa::CpuModel {
+        requested.alpha
     }
 }
 
 impl Platform for riscv::RiscvCpu {
-    fn model(_: isa::CpuModel) -> isa::RiscvExtensions {
-        isa::RiscvExtensions::ALL
+    fn model(requested: isa::Processors) -> isa::RiscvExtensions {
+        requested.riscv
     }
 }
 
@@ -100,7 +100,7 @@ pub trait GuestDescription: Sync {
     /// The usual directory of its C library.
     fn sysroot(&self) -> &'static str;
     /// The name of the processor that a configuration requests.
-    fn processor_name(&self, requested: isa::CpuModel) -> String;
+    fn processor_name(&self, requested: isa::Processors) -> String;
     /// The name of a system call, or its number if it has no name.
     fn system_call_name(&self, number: u32) -> String;
     /// The host's number of a signal, if it exists.
@@ -135,7 +135,7 @@ impl<G: Platform> GuestDescription for Described<G> {
         <G as Abi>::SYSROOT
     }
 
-    fn processor_name(&self, requested: isa::CpuModel) -> String {
+    fn processor_name(&self, requested: isa::Processors) -> String {
         G::model(requested).to_string()
     }
 

@@ -35,7 +35,7 @@ pub struct Configuration {
     /// The environment: `NAME=value` strings.
     pub environment: Vec<OsString>,
     /// The processor: which instructions exist.
-    pub model: isa::CpuModel,
+    pub model: isa::Processors,
     /// Properties of the operating system.
     pub settings: SystemSettings,
 }
@@ -53,7 +53,7 @@ pub struct Process {
     /// Number of processes that the program and its children forked. Other observers observe those.
     pub forked: u64,
     /// The processor that the configuration requests.
-    model: isa::CpuModel,
+    model: isa::Processors,
     /// The process that runs the first program, as opposed to children that it forks.
     host_process: u32,
     program: GuestProgram,
@@ -160,7 +160,7 @@ impl Process {
 struct ProcessSettings {
     memory: Arc<Memory>,
     compile_threshold: u32,
-    model: isa::CpuModel,
+    model: isa::Processors,
     host_process: u32,
 }
 

@@ -135,7 +135,7 @@ fn child() {
             name: None,
             arguments: vec![],
             environment: vec![],
-            model: isa::CpuModel::Ev67,
+            model: isa::Processors::default(),
             settings: SystemSettings::default(),
         })
         .unwrap();

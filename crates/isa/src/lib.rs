@@ -27,6 +27,7 @@ pub mod encode;
 mod evaluate;
 mod instruction_set;
 mod pipeline;
+mod processors;
 mod qualifiers;
 mod riscv;
 mod table;
@@ -36,7 +37,9 @@ pub use alpha_system::AlphaSystem;
 pub use classes::{Group, InstructionClass};
 pub use cpu::{CpuModel, UnknownCpu};
 pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
-pub use described::{DESCRIBED_SETS, DescribedAccess, DescribedKind, DescribedSet, InstructionDescription};
+pub use described::{
+    DESCRIBED_SETS, DescribedAccess, DescribedKind, DescribedSet, InstructionDescription, x86_64_words,
+};
 pub use disassemble::REGISTER_NAMES;
 pub use evaluate::{evaluate, operation};
 pub use instruction_set::{
@@ -44,6 +47,7 @@ pub use instruction_set::{
     MemoryAccess, Operation, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind,
     TransferTarget, ValueModel, ValuePrediction,
 };
+pub use processors::{Processors, UnknownProcessor};
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
 pub use riscv::{
     CACHE_BLOCK, Riscv, RiscvExtension, RiscvExtensions, RiscvFloatFormat, RiscvInstruction, RiscvOp,

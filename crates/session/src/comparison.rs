@@ -11,7 +11,7 @@ use analysis::mix;
 use analysis::names::check_executed;
 use analysis::pairing::Pairing;
 use analysis::profile::{FunctionName, Profile, function_differences, image_shares};
-use analysis::run_counts::RunCounts;
+use analysis::run_counts::{RunCounts, TraceCounts};
 use analysis::units::{SteadyRules, path_lengths};
 use anyhow::{Context, bail};
 use engine::UnitOfWork;
@@ -23,6 +23,7 @@ use crate::console::Console;
 use crate::counting::{count_steady, counts_of_trace, names_in_work, run_counts_of};
 use crate::input::Input;
 use crate::program::{ExpectedEnding, ProgramSettings, check_ending, check_names};
+use crate::translated::is_translated;
 
 /// The exit status if the second side executes too much more than the first.
 const ABOVE: u8 = 3;
@@ -113,8 +114,10 @@ impl Comparison<'_> {
         let [a, b] = &self.sides;
         for input in [a, b] {
             let Input::Program { path, arguments } = input else { continue };
-            Image::open(path)?;
             let configuration = self.program.configuration(path, arguments, true);
+            if !is_translated(&configuration) {
+                Image::open(path)?;
+            }
             if let Some((work, _)) = &self.unit {
                 check_names(&configuration, &names_in_work(work))
                     .with_context(|| path.display().to_string())?;
@@ -194,7 +197,7 @@ impl Comparison<'_> {
                 Ok(Side { label, counts: RunCounts::open(path)?, has_run: false, has_failed: false })
             }
             Input::Trace(path) => {
-                let (counts, is_whole) = counts_of_trace(self.console, path)?;
+                let (TraceCounts { counts, .. }, is_whole) = counts_of_trace(self.console, path, None)?;
                 Ok(Side { label, counts, has_run: false, has_failed: !is_whole })
             }
             Input::Attached(_) => bail!("{input} cannot be compared while it runs: save its counts first"),

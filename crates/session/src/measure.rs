@@ -10,7 +10,7 @@ use events::{Counts, LoadedImage, Unit};
 use image::{Image, SymbolPattern};
 use serde::{Deserialize, Serialize};
 
-use crate::{crash, surroundings};
+use crate::{crash, surroundings, translated};
 
 /// What to run and what to count.
 #[derive(Clone, Debug)]
@@ -87,6 +87,14 @@ pub enum Error {
     /// The program could not be run.
     #[error(transparent)]
     Engine(#[from] engine::Error),
+    /// A program of the host's instruction set could not be run.
+    #[error(transparent)]
+    Translator(#[from] translator::Error),
+    /// It has no units of work.
+    #[error(
+        "{}: units of work are counted in Alpha programs; of an x86-64 program the whole run is counted", .0.display()
+    )]
+    UnitsOfTranslated(PathBuf),
     /// No image has the unit's function.
     #[error("no image of the program has a function '{function}'{}{}", searched(.images), suggestion(.similar))]
     NoSuchFunction {
@@ -255,6 +263,12 @@ pub fn count(
     request: &CountRequest,
     progress: &mut (dyn FnMut(u64, Phase) + Send),
 ) -> Result<Counted, Error> {
+    if translated::is_translated(&request.configuration) {
+        return match request.unit {
+            None => translated::count(&request.configuration),
+            Some(_) => Err(Error::UnitsOfTranslated(request.configuration.program.clone())),
+        };
+    }
     let mut process = Process::new(&request.configuration)?;
     let Some((work, rules)) = &request.unit else {
         let mut counter = RunCounter::default();

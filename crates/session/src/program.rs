@@ -14,7 +14,7 @@ use crate::startup::{self, RequestedNames};
 #[derive(Clone, Debug)]
 pub struct ProgramSettings {
     /// The processor, which decides the instructions that exist.
-    pub cpu: isa::CpuModel,
+    pub cpu: isa::Processors,
     /// The folder in which the program's libraries are searched first; None for the usual one of its instruction set.
     pub sysroot: Option<PathBuf>,
     /// Its variables, as `NAME=VALUE`.

@@ -111,7 +111,7 @@ pub fn sample_running(
     let program = sampled.programs.first().and_then(|program| program.images.first());
     let program =
         program.map_or(PathBuf::from(format!("process {}", attached.process)), |image| image.path.clone());
-    let header = engine::Plan::default().header(program, Vec::new(), isa::CpuModel::Ev67);
+    let header = engine::Plan::default().header(program, Vec::new(), isa::Processors::default());
     Ok(sampled.profile(header, request, folder)?)
 }
 

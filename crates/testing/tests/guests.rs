@@ -34,7 +34,7 @@ const BY_ALPHAS_TABLE: [(&str, &[&str]); 2] = [
 ];
 
 /// The names of the crate `isa` that hold for any instruction set; `CpuModel` is a processor's model.
-const ANY_SET: [&str; 24] = [
+const ANY_SET: [&str; 25] = [
     "ControlCalls",
     "ControlTransfer",
     "CpuModel",
@@ -49,6 +49,7 @@ const ANY_SET: [&str; 24] = [
     "MemoryAccess",
     "Operation",
     "PipelineSummary",
+    "Processors",
     "Register",
     "ReturnStackUse",
     "SourceOperand",

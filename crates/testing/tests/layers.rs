@@ -35,6 +35,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
             "interpose",
             "engine",
             "gdb",
+            "translator",
         ],
     ),
     ("record", &["qemu-stream", "qemu-user"]),

@@ -69,7 +69,7 @@ impl Recorder {
     /// processor model. A process that calls [`AttachTarget::observe`] gets what `consumers` report to it.
     pub fn idle(
         arguments: Vec<String>,
-        model: isa::CpuModel,
+        model: isa::Processors,
         consumers: Arc<dyn AttachedConsumers>,
     ) -> Recorder {
         let server = AttachServer::new(arguments, model, consumers);

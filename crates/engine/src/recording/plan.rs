@@ -37,7 +37,7 @@ pub struct Plan {
 
 impl Plan {
     /// The header of a trace recorded by this process from now on, without the environment.
-    pub fn header(&self, program: PathBuf, arguments: Vec<String>, model: isa::CpuModel) -> Header {
+    pub fn header(&self, program: PathBuf, arguments: Vec<String>, model: isa::Processors) -> Header {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let guest = guest_of_program(&program, None);
         Header {

@@ -39,7 +39,7 @@ pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String>
         name: None,
         arguments: vec![],
         environment: vec![],
-        model: isa::CpuModel::Ev67,
+        model: isa::Processors::default(),
         settings: SystemSettings { clock, ..SystemSettings::default() },
     })
     .map_err(|error| error.to_string())?;

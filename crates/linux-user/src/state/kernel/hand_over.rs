@@ -7,7 +7,6 @@ use super::Kernel;
 use crate::abi::Abi;
 use crate::state::forks::Forks;
 use crate::state::signals::Signals;
-use crate::state::substitution::Originals;
 use crate::state::threads::{Task, Threads};
 
 impl<G: Abi> Kernel<G> {
@@ -41,7 +40,7 @@ impl<G: Abi> Kernel<G> {
             clock: self.clock,
             random_state: self.random_state,
             abi: H::ProcessState::default(),
-            originals: std::mem::replace(&mut self.originals, Originals::new()),
+            originals: take(&mut self.originals),
             interpreter: 0..0,
             images: Vec::new(),
             attached: BTreeMap::new(),
