@@ -160,8 +160,23 @@ impl RiscvProgram<'_> {
         }
     }
 
+    /// A load-reserved and a store-conditional, whose success is seen; now and then not of the same size.
+    fn reserved(&mut self) {
+        let base = u32::from(BASES[self.random.usize(..BASES.len())]);
+        let sizes = [2 + self.random.u32(..2), 2 + self.random.u32(..2)];
+        self.push(register_type(0x2f, sizes[0], 7, base, 0) | 2 << 27);
+        let between = self.random.usize(..3);
+        self.plain(between);
+        let (source, displacement) = (self.random.u32(..18), 512 + 8 * self.random.u32(..160));
+        self.push(register_type(0x2f, sizes[1], 28, base, source) | 3 << 27);
+        self.push(store(28, 31, displacement));
+    }
+
     /// A run of instructions, over which a conditional branch may jump.
     fn part(&mut self) {
+        if self.random.u8(..3) == 0 {
+            self.reserved();
+        }
         let length = self.random.usize(..24);
         self.plain(length);
         let at = self.code.len();
