@@ -20,6 +20,7 @@ mod state;
 mod table;
 
 pub use abi::Abi;
+pub use abi::generic_signals::GENERIC_SIGNALS;
 pub use abi::signals::SignalDescription;
 pub use calls::processes::guest_machine;
 pub use descriptor_table::{apart, leave_guests_table, read_image};

@@ -8,6 +8,7 @@ use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
 use engine::{Configuration, Process, ProgramEnd, ProgramObserver, RunCounter, UnitCounter, UnitOfWork};
 use events::{Counts, LoadedImage, Unit};
 use image::{Image, SymbolPattern};
+use linux_user::GENERIC_SIGNALS;
 use serde::{Deserialize, Serialize};
 
 use crate::{crash, surroundings, translated};
@@ -78,6 +79,17 @@ impl Ending {
                 Ending::Killed { signal: crash.host_signal, is_crash, report }
             }
         }
+    }
+
+    /// Of a process of the host that a signal ended.
+    pub fn of_host_signal(signal: i32) -> Ending {
+        let known = GENERIC_SIGNALS.iter().find(|known| known.number == signal);
+        let name = known.map_or_else(
+            || format!("signal {signal}"),
+            |known| format!("{} ({})", known.name, known.meaning),
+        );
+        let is_crash = known.is_some_and(|known| known.dumps_core);
+        Ending::Killed { signal, is_crash, report: format!("the program was ended by {name}") }
     }
 }
 

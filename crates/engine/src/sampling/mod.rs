@@ -45,13 +45,16 @@ thread_local! {
     static SAMPLED: RefCell<Option<SampledThread>> = const { RefCell::new(None) };
 }
 
+/// A sample's kind, its address, and the registers by which its callers are found.
+type LocatedSample = (SampleKind, (u64, CallerRegisters));
+
 /// The guest that a thread runs.
 #[derive(Clone, Copy)]
 struct RunningGuest {
     /// Its processor.
     cpu: *const (),
     /// Finds where the processor is, by the context of the signal that interrupted the thread.
-    locate: unsafe fn(*const (), &libc::ucontext_t) -> (SampleKind, (u64, CallerRegisters)),
+    locate: unsafe fn(*const (), &libc::ucontext_t) -> LocatedSample,
 }
 
 /// The calling thread runs the guest on this processor, which does not move until [`forget_cpu`] or the thread's end.
@@ -205,10 +208,7 @@ fn on_timer(context: &libc::ucontext_t, weight: u32) {
 ///
 /// # Safety
 /// `cpu` must be the processor, of type `G`, on which the calling thread runs, and the context that of the signal.
-unsafe fn locate<G: Platform>(
-    cpu: *const (),
-    context: &libc::ucontext_t,
-) -> (SampleKind, (u64, CallerRegisters)) {
+unsafe fn locate<G: Platform>(cpu: *const (), context: &libc::ucontext_t) -> LocatedSample {
     // SAFETY: as the caller promises.
     let cpu = unsafe { &*cpu.cast::<G>() };
     let wanted = CallerRegisters::numbers::<G>();

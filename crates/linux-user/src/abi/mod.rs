@@ -4,6 +4,7 @@
 mod alpha;
 pub(crate) mod arguments;
 pub(crate) mod flags;
+pub(crate) mod generic_signals;
 #[cfg(test)]
 mod header_constants;
 pub(crate) mod layout;

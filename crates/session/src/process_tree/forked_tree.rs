@@ -20,20 +20,6 @@ enum RunResult {
     Failed(String),
 }
 
-/// The host's signals by which crashes end processes.
-const DUMPS_CORE: [i32; 10] = [
-    libc::SIGQUIT,
-    libc::SIGILL,
-    libc::SIGTRAP,
-    libc::SIGABRT,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGSEGV,
-    libc::SIGSYS,
-    libc::SIGXCPU,
-    libc::SIGXFSZ,
-];
-
 /// A program whose first process is forked from this one.
 pub struct ForkedTree {
     process: libc::pid_t,
@@ -119,9 +105,7 @@ impl ForkedTree {
             (Some(RunResult::Failed(reason)), _) => return Err(Error::Simulation(io::Error::other(reason))),
             (Some(RunResult::Ended(ending)), _) => Some(ending),
             (None, Some(status)) if libc::WIFSIGNALED(status) => {
-                let signal = libc::WTERMSIG(status);
-                let is_crash = DUMPS_CORE.contains(&signal);
-                Some(Ending::Killed { signal, is_crash, report: format!("killed by signal {signal}") })
+                Some(Ending::of_host_signal(libc::WTERMSIG(status)))
             }
             (None, Some(status)) => Some(Ending::Exited(libc::WEXITSTATUS(status))),
             (None, None) => None,

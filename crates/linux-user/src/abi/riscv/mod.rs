@@ -5,7 +5,6 @@ mod flags;
 mod hardware;
 mod numbers;
 mod requests;
-mod signal_descriptions;
 mod signal_frame;
 mod stat;
 mod table;
@@ -58,7 +57,7 @@ impl Abi for RiscvCpu {
 
     const ERRORS: &'static [(i32, i32)] = &[];
     const SIGNALS: &'static [i32; 31] = &numbers::SIGNALS;
-    const SIGNAL_DESCRIPTIONS: &'static [SignalDescription] = signal_descriptions::SIGNAL_DESCRIPTIONS;
+    const SIGNAL_DESCRIPTIONS: &'static [SignalDescription] = super::generic_signals::GENERIC_SIGNALS;
     const ACTION_FLAGS: ActionFlags = numbers::ACTION_FLAGS;
     const MASK_OPERATIONS: [i32; 3] = [0, 1, 2];
     const SMALLEST_SIGNAL_STACK: u64 = 2048;

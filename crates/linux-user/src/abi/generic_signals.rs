@@ -11,7 +11,8 @@ const fn signal(
     SignalDescription { number, name, meaning, dumps_core }
 }
 
-pub(super) const SIGNAL_DESCRIPTIONS: &[SignalDescription] = &[
+/// The generic signals, whose numbers are also those of x86-64 hosts.
+pub const GENERIC_SIGNALS: &[SignalDescription] = &[
     signal(1, "SIGHUP", "hangup", false),
     signal(2, "SIGINT", "interrupt", false),
     signal(3, "SIGQUIT", "quit", true),
