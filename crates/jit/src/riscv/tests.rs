@@ -160,6 +160,27 @@ impl RiscvProgram<'_> {
         }
     }
 
+    /// Two instructions that are compiled as one: constants, and extensions by shifts, also such that are none.
+    fn pair(&mut self) {
+        let rd = [7, 9, 11, 15, 28][self.random.usize(..5)];
+        let rs1 = [rd, self.random.u32(..32)][self.random.usize(..2)];
+        if self.random.bool() {
+            let upper = [0x37, 0x17][self.random.usize(..2)];
+            let (high, low) = (self.random.u32(..) & 0xffff_f000, self.random.i32(-2048..2048));
+            self.push(upper | rd << 7 | high);
+            let opcode = [0x13, 0x1b][self.random.usize(..2)];
+            self.push(immediate_type(opcode, 0, rd, rd, low));
+        } else {
+            let left = [32, 48, 56, 33][self.random.usize(..4)];
+            let right = [left, left, self.random.i32(0..64)][self.random.usize(..3)];
+            let arithmetic = [0, 0x400][self.random.usize(..2)];
+            self.push(immediate_type(0x13, 1, rd, rs1, left));
+            self.push(immediate_type(0x13, 5, rd, rd, right | arithmetic));
+        }
+        let displacement = 512 + 8 * self.random.u32(..160);
+        self.push(store(rd, 31, displacement));
+    }
+
     /// A load-reserved and a store-conditional, whose success is seen; now and then not of the same size.
     fn reserved(&mut self) {
         let base = u32::from(BASES[self.random.usize(..BASES.len())]);
@@ -176,6 +197,9 @@ impl RiscvProgram<'_> {
     fn part(&mut self) {
         if self.random.u8(..3) == 0 {
             self.reserved();
+        }
+        if self.random.bool() {
+            self.pair();
         }
         let length = self.random.usize(..24);
         self.plain(length);
