@@ -1,6 +1,7 @@
 //! Random programs of RISC-V, interpreted and compiled: the same registers, memory, counts and records.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use guest::Stop;
 use guest_memory::{Layout, Memory, RegionBacking};
@@ -380,10 +381,10 @@ fn run<const LEVEL: u8>(code: &[u8], start: u64, fault: usize, is_compiled: bool
 
 fn compare<const LEVEL: u8>(programs: u64) {
     let _only = MEMORY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let pool = pool();
+    static POOL: LazyLock<Vec<Vec<u32>>> = LazyLock::new(pool);
     let (mut faults, mut systems) = (0, 0);
     for seed in 0..programs {
-        let (code, start) = program(&pool, seed);
+        let (code, start) = program(&POOL, seed);
         let fault = if seed % 3 == 0 { 80 + (seed % 150) as usize } else { usize::MAX };
         let (interpreted, _) = run::<LEVEL>(&code, start, fault, false);
         let (compiled, faulted) = run::<LEVEL>(&code, start, fault, true);
