@@ -7,7 +7,7 @@ use isa::RiscvOp;
 
 use crate::cpu::{LoadReservation, RiscvCpu, RiscvException};
 
-type Outcome<T> = Result<T, Break<RiscvException>>;
+type AtomicOutcome<T> = Result<T, Break<RiscvException>>;
 
 /// A value of a size, sign-extended.
 fn extend<const SIZE: usize>(value: u64) -> u64 {
@@ -15,7 +15,7 @@ fn extend<const SIZE: usize>(value: u64) -> u64 {
     ((value << shift) as i64 >> shift) as u64
 }
 
-fn check_alignment<const SIZE: usize>(address: u64) -> Outcome<()> {
+fn check_alignment<const SIZE: usize>(address: u64) -> AtomicOutcome<()> {
     if !address.is_multiple_of(SIZE as u64) {
         return Err(RiscvException::Unaligned(address).into());
     }
@@ -26,7 +26,7 @@ pub(crate) fn load_reserved<const SIZE: usize>(
     cpu: &mut RiscvCpu,
     memory: &Memory,
     address: u64,
-) -> Outcome<u64> {
+) -> AtomicOutcome<u64> {
     check_alignment::<SIZE>(address)?;
     let value = extend::<SIZE>(memory.load::<SIZE>(address)?);
     std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
@@ -41,7 +41,7 @@ pub(crate) fn store_conditional<const SIZE: usize>(
     memory: &Memory,
     address: u64,
     value: u64,
-) -> Outcome<u64> {
+) -> AtomicOutcome<u64> {
     check_alignment::<SIZE>(address)?;
     let reservation = std::mem::replace(&mut cpu.reservation, LoadReservation::NONE);
     if reservation.address != address || reservation.size != SIZE as u64 {
@@ -55,7 +55,7 @@ pub(crate) fn update<const SIZE: usize>(
     memory: &Memory,
     address: u64,
     operation: impl Fn(u64) -> u64,
-) -> Outcome<u64> {
+) -> AtomicOutcome<u64> {
     check_alignment::<SIZE>(address)?;
     loop {
         let old = extend::<SIZE>(memory.load::<SIZE>(address)?);
@@ -71,13 +71,13 @@ pub(crate) fn compare_and_swap<const SIZE: usize>(
     address: u64,
     expected: u64,
     new: u64,
-) -> Outcome<u64> {
+) -> AtomicOutcome<u64> {
     let expected = extend::<SIZE>(expected);
     update::<SIZE>(memory, address, |old| if old == expected { new } else { old })
 }
 
 /// Compares and exchanges; bytes and half words within the word that they are in.
-fn exchange<const SIZE: usize>(memory: &Memory, address: u64, old: u64, new: u64) -> Outcome<bool> {
+fn exchange<const SIZE: usize>(memory: &Memory, address: u64, old: u64, new: u64) -> AtomicOutcome<bool> {
     if SIZE >= 4 {
         return Ok(memory.compare_exchange::<SIZE>(address, old, new)?);
     }
@@ -115,7 +115,7 @@ pub(crate) fn execute<const SIZE: usize>(
     address: u64,
     operand: u64,
     expected: u64,
-) -> Outcome<u64> {
+) -> AtomicOutcome<u64> {
     use RiscvOp::*;
     if matches!(op, AmocasB | AmocasH | AmocasW | AmocasD) {
         return compare_and_swap::<SIZE>(memory, address, expected, operand);

@@ -394,6 +394,22 @@ impl Assembler {
         self.instruction(size, &[0x0f, 0xb1], new.0, operand.into(), 0);
     }
 
+    /// Atomic exchange of a register and memory.
+    pub(crate) fn exchange(&mut self, size: OperandSize, operand: MemoryOperand, register: HostRegister) {
+        self.instruction(size, &[0x87], register.0, operand.into(), 0);
+    }
+
+    /// Atomic addition of a register to memory; the register gets what memory had.
+    pub(crate) fn exchange_and_add(
+        &mut self,
+        size: OperandSize,
+        operand: MemoryOperand,
+        register: HostRegister,
+    ) {
+        self.bytes.push(0xf0);
+        self.instruction(size, &[0x0f, 0xc1], register.0, operand.into(), 0);
+    }
+
     /// A memory fence: earlier writes become visible to other processors before later reads are made.
     pub(crate) fn fence(&mut self) {
         self.bytes.extend([0x0f, 0xae, 0xf0]);

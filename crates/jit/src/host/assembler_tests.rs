@@ -239,6 +239,11 @@ fn atomic_and_flags() {
             assert!(decoded.has_lock_prefix());
             let expected = [memory(operand.into(), bytes(size)), slot(size).register(register)];
             assert_eq!((decoded.mnemonic(), operands(&decoded)), (Mnemonic::Cmpxchg, expected.into()));
+            let decoded = one(|assembler| assembler.exchange(size, operand, register));
+            assert_eq!((decoded.mnemonic(), operands(&decoded)), (Mnemonic::Xchg, expected.into()));
+            let decoded = one(|assembler| assembler.exchange_and_add(size, operand, register));
+            assert!(decoded.has_lock_prefix());
+            assert_eq!((decoded.mnemonic(), operands(&decoded)), (Mnemonic::Xadd, expected.into()));
         }
     }
     for (decoded, mnemonic) in [

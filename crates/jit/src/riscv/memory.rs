@@ -1,4 +1,6 @@
-//! Loads and stores.
+//! Loads and stores, and atomic accesses.
+
+use riscv::LoadReservation;
 
 use super::floats::{SINGLE_BOX, float};
 use super::*;
@@ -7,6 +9,9 @@ impl Emitter<'_> {
     /// An access to memory; false if the instruction is none of the common ones.
     pub(crate) fn access(&mut self, step: &RiscvDecodedInstruction, at: usize) -> bool {
         use RiscvOp::*;
+        if matches!(step.op.operands(), RiscvOperands::Atomic | RiscvOperands::LoadReserved) {
+            return self.atomic(step, at);
+        }
         let (Some(access), Some(_)) = (RiscvCpu::access(step), RiscvCpu::checked_base(step)) else {
             return false;
         };
@@ -53,4 +58,93 @@ impl Emitter<'_> {
         }
         true
     }
+
+    /// An atomic access of a word or a double word; false if it is none of the frequent ones.
+    fn atomic(&mut self, step: &RiscvDecodedInstruction, at: usize) -> bool {
+        use RiscvOp::*;
+        let Some(access) = RiscvCpu::access(step).filter(|access| access.base != RiscvCpu::ZERO) else {
+            return false;
+        };
+        let size = if access.size == 4 { OperandSize::Long } else { OperandSize::Quad };
+        match step.op {
+            LrW | LrD => self.load_reserved(step, access, size, at),
+            ScW | ScD => return self.store_conditional(step, access, size, at),
+            AmoswapW | AmoswapD | AmoaddW | AmoaddD => {
+                let operand = self.aligned_operand(access, size, at);
+                self.read_into(size, step.rs2, RAX);
+                self.may_fault(self.index, at, self.unextended);
+                if matches!(step.op, AmoswapW | AmoswapD) {
+                    self.assembler.exchange(size, operand, RAX);
+                } else {
+                    self.assembler.exchange_and_add(size, operand, RAX);
+                }
+                match size {
+                    OperandSize::Long => self.write_low(step.rd, RAX),
+                    _ => self.write(step.rd, RAX),
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn load_reserved(
+        &mut self,
+        step: &RiscvDecodedInstruction,
+        access: GuestAccess,
+        size: OperandSize,
+        at: usize,
+    ) {
+        let operand = self.aligned_operand(access, size, at);
+        self.may_fault(self.index, at, self.unextended);
+        self.assembler.load_sign_extended(size, RAX, operand);
+        self.assembler.store(OperandSize::Quad, reservation(offset_of!(LoadReservation, address)), RCX);
+        self.assembler.store(OperandSize::Quad, reservation(offset_of!(LoadReservation, value)), RAX);
+        self.assembler.store_constant(reservation(offset_of!(LoadReservation, size)), access.size.into());
+        self.write(step.rd, RAX);
+    }
+
+    /// Only with the value in a register of the host: there is no other one left.
+    fn store_conditional(
+        &mut self,
+        step: &RiscvDecodedInstruction,
+        access: GuestAccess,
+        size: OperandSize,
+        at: usize,
+    ) -> bool {
+        if self.held(step.rs2).is_none() {
+            return false;
+        }
+        let value = self.read(size, step.rs2, RAX);
+        let operand = self.aligned_operand(access, size, at);
+        let address = reservation(offset_of!(LoadReservation, address));
+        let failed = self.assembler.label();
+        self.assembler.alu(Alu::Cmp, OperandSize::Quad, RCX, address);
+        self.assembler.jump_if(Condition::NotEqual, failed);
+        let reserved_size = reservation(offset_of!(LoadReservation, size));
+        self.assembler.alu_constant(Alu::Cmp, OperandSize::Quad, reserved_size, access.size.into());
+        self.assembler.jump_if(Condition::NotEqual, failed);
+        self.assembler.load(OperandSize::Quad, RAX, reservation(offset_of!(LoadReservation, value)));
+        self.may_fault(self.index, at, self.unextended);
+        self.assembler.compare_and_exchange(size, operand, value);
+        self.assembler.bind(failed);
+        self.assembler.store_constant(address, LoadReservation::NONE.address as i32);
+        self.write_condition(step.rd, Condition::NotEqual);
+        true
+    }
+
+    /// The address of an atomic access in rcx. One that is not aligned is the interpreter's.
+    fn aligned_operand(&mut self, access: GuestAccess, size: OperandSize, at: usize) -> MemoryOperand {
+        let operand = self.memory_operand(access, at);
+        let fault = self.fault(at);
+        self.assembler.address(OperandSize::Quad, RCX, operand);
+        self.assembler.test_bits(RCX, if size == OperandSize::Quad { 7 } else { 3 });
+        self.assembler.jump_if(Condition::NotEqual, fault);
+        MemoryOperand { base: RCX, displacement: 0 }
+    }
+}
+
+/// A field of the last load-reserved.
+fn reservation(offset: usize) -> MemoryOperand {
+    field::<RiscvCpu>(offset_of!(RiscvCpu, reservation) + offset)
 }

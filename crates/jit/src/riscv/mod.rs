@@ -103,6 +103,9 @@ impl Emit for RiscvCpu {
         if emitter.pair(block, at) || emitter.transfer(step, at, block) {
             return None;
         }
+        if emitter.fused(&block.instructions[at..]) {
+            return Some(2);
+        }
         if !emitter.access(step, at) && !emitter.operate(step) && !emitter.float_operate(step, at) {
             emitter.by_interpreter(step, at);
         }

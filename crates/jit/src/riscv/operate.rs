@@ -21,6 +21,54 @@ fn operand(register: u8, constant: i64) -> OperateOperand {
 }
 
 impl Emitter<'_> {
+    /// Two instructions on one register that are one operation: a constant of 32 bits, or an extension by two shifts. False if the
+    /// first two instructions are no such pair.
+    pub(crate) fn fused(&mut self, instructions: &[RiscvDecodedInstruction]) -> bool {
+        use RiscvOp::*;
+        let [first, second, ..] = instructions else { return false };
+        let register = first.rd;
+        if register == RiscvCpu::SINK || second.rs1 != register || second.rd != register {
+            return false;
+        }
+        let sum = first.immediate.wrapping_add(second.immediate);
+        match (first.op, second.op) {
+            (Lui | Auipc, Addi) => self.write_constant(register, sum as u64),
+            (Lui | Auipc, Addiw) => self.write_constant(register, sum as i32 as u64),
+            (Slli, Srli | Srai) => return self.extend(first, second),
+            _ => return false,
+        }
+        true
+    }
+
+    /// A shift to the left and one to the right by as many bits, or by less than the 32 bits of an unsigned word. False if they are no
+    /// extension.
+    fn extend(&mut self, left: &RiscvDecodedInstruction, right: &RiscvDecodedInstruction) -> bool {
+        let is_signed = right.op == RiscvOp::Srai;
+        let size = match (left.immediate, right.immediate) {
+            (56, 56) => OperandSize::Byte,
+            (48, 48) => OperandSize::Word,
+            (32, 32) => OperandSize::Long,
+            (32, 1..32) if !is_signed => OperandSize::Long,
+            _ => return false,
+        };
+        let value = self.read(size, left.rs1, RAX);
+        if is_signed && size == OperandSize::Long {
+            self.write_low(left.rd, value);
+            return true;
+        }
+        let to = self.target(left.rd);
+        match (size, is_signed) {
+            // As a load, it extends even a register into itself.
+            (OperandSize::Long, _) => self.assembler.load(size, to, value),
+            (_, true) => self.assembler.load_sign_extended(size, to, value),
+            (_, false) => self.assembler.load_zero_extended(size, to, value),
+        }
+        let scale = (left.immediate - right.immediate) as u8;
+        self.assembler.shift(Shift::Left, OperandSize::Quad, to, scale);
+        self.write(left.rd, to);
+        true
+    }
+
     /// An instruction on integer registers. False if compiled code does not implement it.
     pub(crate) fn operate(&mut self, step: &RiscvDecodedInstruction) -> bool {
         use OperandSize::{Byte, Long, Quad, Word};

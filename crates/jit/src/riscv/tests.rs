@@ -1,6 +1,7 @@
 //! Random programs of RISC-V, interpreted and compiled: the same registers, memory, counts and records.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use guest::Stop;
 use guest_memory::{Layout, Memory, RegionBacking};
@@ -160,8 +161,47 @@ impl RiscvProgram<'_> {
         }
     }
 
+    /// Two instructions that are compiled as one: constants, and extensions by shifts, also such that are none.
+    fn pair(&mut self) {
+        let rd = [7, 9, 11, 15, 28][self.random.usize(..5)];
+        let rs1 = [rd, self.random.u32(..32)][self.random.usize(..2)];
+        if self.random.bool() {
+            let upper = [0x37, 0x17][self.random.usize(..2)];
+            let (high, low) = (self.random.u32(..) & 0xffff_f000, self.random.i32(-2048..2048));
+            self.push(upper | rd << 7 | high);
+            let opcode = [0x13, 0x1b][self.random.usize(..2)];
+            self.push(immediate_type(opcode, 0, rd, rd, low));
+        } else {
+            let left = [32, 48, 56, 33][self.random.usize(..4)];
+            let right = [left, left, self.random.i32(0..64)][self.random.usize(..3)];
+            let arithmetic = [0, 0x400][self.random.usize(..2)];
+            self.push(immediate_type(0x13, 1, rd, rs1, left));
+            self.push(immediate_type(0x13, 5, rd, rd, right | arithmetic));
+        }
+        let displacement = 512 + 8 * self.random.u32(..160);
+        self.push(store(rd, 31, displacement));
+    }
+
+    /// A load-reserved and a store-conditional, whose success is seen; now and then not of the same size.
+    fn reserved(&mut self) {
+        let base = u32::from(BASES[self.random.usize(..BASES.len())]);
+        let sizes = [2 + self.random.u32(..2), 2 + self.random.u32(..2)];
+        self.push(register_type(0x2f, sizes[0], 7, base, 0) | 2 << 27);
+        let between = self.random.usize(..3);
+        self.plain(between);
+        let (source, displacement) = (self.random.u32(..18), 512 + 8 * self.random.u32(..160));
+        self.push(register_type(0x2f, sizes[1], 28, base, source) | 3 << 27);
+        self.push(store(28, 31, displacement));
+    }
+
     /// A run of instructions, over which a conditional branch may jump.
     fn part(&mut self) {
+        if self.random.u8(..3) == 0 {
+            self.reserved();
+        }
+        if self.random.bool() {
+            self.pair();
+        }
         let length = self.random.usize(..24);
         self.plain(length);
         let at = self.code.len();
@@ -341,10 +381,10 @@ fn run<const LEVEL: u8>(code: &[u8], start: u64, fault: usize, is_compiled: bool
 
 fn compare<const LEVEL: u8>(programs: u64) {
     let _only = MEMORY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let pool = pool();
+    static POOL: LazyLock<Vec<Vec<u32>>> = LazyLock::new(pool);
     let (mut faults, mut systems) = (0, 0);
     for seed in 0..programs {
-        let (code, start) = program(&pool, seed);
+        let (code, start) = program(&POOL, seed);
         let fault = if seed % 3 == 0 { 80 + (seed % 150) as usize } else { usize::MAX };
         let (interpreted, _) = run::<LEVEL>(&code, start, fault, false);
         let (compiled, faulted) = run::<LEVEL>(&code, start, fault, true);
