@@ -33,6 +33,9 @@ pub(crate) const IMAGE_ENTRY: u32 = 2;
 struct SharedHeader {
     /// Bytes of the log.
     logged: AtomicU64,
+    /// Blocks and images in the log.
+    blocks: AtomicU32,
+    images: AtomicU32,
     /// Slots of counters that have been used.
     slots: AtomicU32,
     /// Processes that the program forked.
@@ -86,7 +89,8 @@ impl SharedResults {
         unsafe { libc::madvise(base.cast(), FILE_SIZE as usize, libc::MADV_DONTDUMP) };
         let results =
             SharedResults { base, free: Mutex::new(Vec::new()), is_detached: AtomicBool::new(false) };
-        results.header().slots.store(1, Ordering::Relaxed);
+        // A translator that another one has executed adds to its results.
+        results.header().slots.fetch_max(1, Ordering::Relaxed);
         Ok(results)
     }
 
@@ -155,12 +159,29 @@ impl SharedResults {
 
     /// Logs a block; its number is that of the blocks before it.
     pub fn add_block(&self, address: u64, image: u32, code: &[u8]) {
+        self.header().blocks.fetch_add(1, Ordering::Relaxed);
         self.log(BLOCK_ENTRY, &[&address.to_le_bytes(), &image.to_le_bytes(), code]);
     }
 
     /// Logs that a file was mapped for execution: its name, where, and from which offset.
     pub fn add_image(&self, address: u64, offset: u64, path: &[u8]) {
+        self.header().images.fetch_add(1, Ordering::Relaxed);
         self.log(IMAGE_ENTRY, &[&address.to_le_bytes(), &offset.to_le_bytes(), path]);
+    }
+
+    /// Blocks in the log.
+    pub fn blocks(&self) -> u32 {
+        self.header().blocks.load(Ordering::Relaxed)
+    }
+
+    /// Images in the log.
+    pub fn images(&self) -> u32 {
+        self.header().images.load(Ordering::Relaxed)
+    }
+
+    /// Whether this is a forked process, whose counts are lost.
+    pub fn is_detached(&self) -> bool {
+        self.is_detached.load(Ordering::Relaxed)
     }
 
     /// Counts a forked process.

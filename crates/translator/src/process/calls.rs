@@ -94,7 +94,7 @@ const HANDLED: [(i64, CallHandler); 23] = [
         thread.read_link(number, arguments, path, buffer, size)
     }),
     // They replace or end the process.
-    (libc::SYS_execve, ProgramThread::pass),
+    (libc::SYS_execve, ProgramThread::execute),
     (libc::SYS_execveat, ProgramThread::pass),
     (libc::SYS_exit_group, ProgramThread::pass_counted),
 ];
