@@ -38,3 +38,13 @@ pub fn processor(configuration: &Configuration) -> String {
         false => configuration.model.to_string(),
     }
 }
+
+/// The note on the processor of a run, if counts depend on which one it is.
+pub fn processor_note(configuration: &Configuration) -> Option<String> {
+    is_translated(configuration).then(|| {
+        format!(
+            "The processor is of level {}: the C library chooses functions by its features.",
+            translator::processor_level()
+        )
+    })
+}
