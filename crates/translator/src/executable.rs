@@ -1,9 +1,9 @@
 //! Files of programs, and how translators are started for them.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use crate::program::{Error, TranslatedProgram};
@@ -58,4 +58,12 @@ fn start_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(path)?.take(FIRST_LINE).read_to_end(&mut start)?;
     Ok(start)
+}
+
+/// Whether this process may execute a file.
+pub(crate) fn is_executable(path: &Path) -> bool {
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a string that ends with a null byte.
+    let may = unsafe { libc::access(name.as_ptr(), libc::X_OK) } == 0;
+    may && path.is_file()
 }

@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus};
 
 use events::ProcessEnd;
 
-use crate::executable::{ADDR_NO_RANDOMIZE, NAME, interpreted};
+use crate::executable::{ADDR_NO_RANDOMIZE, NAME, interpreted, is_executable};
 use crate::process;
 use crate::program::{Error, TranslatedProgram, TranslatedRun};
 use crate::results::finished_counts;
@@ -23,6 +23,9 @@ const TERMINAL_SIGNALS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
 /// Runs the program, with this process's input and output, and counts what it executes.
 pub fn count(program: &TranslatedProgram) -> Result<TranslatedRun, Error> {
     let (path, arguments) = interpreted(program)?;
+    if !is_executable(&path) {
+        return Err(Error::Program { path, error: io::Error::from_raw_os_error(libc::EACCES) });
+    }
     let file = new_file().map_err(Error::Start)?;
     let status = start(&file, &path, &arguments, &program.environment).map_err(Error::Start)?;
     let results = FinishedResults::new(file).map_err(Error::Results)?;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use crate::area::{COUNTERS, COUNTERS_SIZE, SYSTEM_CALLS, ThreadArea};
 
 const LOG: u64 = 1 << 20;
-const SLOTS: u64 = 4 << 30;
+const SLOTS: u64 = 1 << 30;
 /// Bytes of the file, most of which are never touched.
 const FILE_SIZE: u64 = SLOTS + (MAX_SLOTS * COUNTERS_SIZE) as u64;
 /// Threads that exist at a time, at most.
@@ -209,12 +209,13 @@ impl SharedResults {
     /// In a forked process: counts and logs go to memory of its own from now on, and are lost.
     pub fn detach(&self, area: *mut ThreadArea) {
         self.is_detached.store(true, Ordering::Relaxed);
-        let size = FILE_SIZE as usize;
+        let size = SLOTS as usize;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // SAFETY: replaces shared memory by private memory of the same size; the process never reads the log.
+        // SAFETY: replaces shared memory by private memory of the same size; the process never reads the log, and no slots.
         unsafe {
             libc::mmap(self.base.cast(), size, rights, flags, -1, 0);
+            libc::munmap(self.base.add(size).cast(), FILE_SIZE as usize - size);
             libc::mmap((area as usize + COUNTERS) as *mut _, COUNTERS_SIZE, rights, flags, -1, 0);
         }
     }

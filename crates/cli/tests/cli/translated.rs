@@ -31,17 +31,17 @@ fn programs_of_this_machine_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let program = compiled(folder.path(), "program", SOURCE);
     let words = program.display();
-    let functions = run(&format!("count --by function --format csv {words}")).quiet_success();
+    let functions = run(&format!("count --by function --format csv {words}")).noted_success();
     assert!(functions.lines().any(|line| line.starts_with("leaf,program,606,")), "{functions}");
-    // From the first instruction of the dynamic linker on.
+    // From the first instruction of the dynamic linker on. Notes say of which processor the counts are.
     assert!(functions.lines().any(|line| line.starts_with("_start,ld-linux-x86-64.so.2,")), "{functions}");
-    let lines = run(&format!("count --by line --format csv {words}")).quiet_success();
+    let lines = run(&format!("count --by line --format csv {words}")).noted_success();
     assert!(lines.contains("program.c"), "{lines}");
     // A run is repeated exactly, and saved counts are compared.
     let saved = folder.path().join("program.counts");
-    run(&format!("count -o {} {words}", saved.display())).quiet_success();
+    run(&format!("count -o {} {words}", saved.display())).noted_success();
     let longer = compiled(folder.path(), "longer", &SOURCE.replace("leaf(); leaf();", "leaf();"));
-    let compared = run(&format!("compare {} {}", saved.display(), longer.display())).quiet_success();
+    let compared = run(&format!("compare {} {}", saved.display(), longer.display())).noted_success();
     let row = compared.lines().find(|line| line.starts_with("leaf ")).expect(&compared);
     assert!(row.contains(" 606 ") && row.contains(" 404 "), "{row}");
 }

@@ -12,7 +12,9 @@ use super::calls::Outcome;
 use super::program_memory::{read, read_text};
 use super::state::TranslatorProcess;
 use super::thread::{ProgramThread, set_kernel_mask};
-use crate::executable::{ADDR_NO_RANDOMIZE, NAME, PIPE_IS_IGNORED, interpreted, is_translatable};
+use crate::executable::{
+    ADDR_NO_RANDOMIZE, NAME, PIPE_IS_IGNORED, interpreted, is_executable, is_translatable,
+};
 use crate::program::TranslatedProgram;
 
 /// Bytes of an argument at most, and of the arguments together.
@@ -72,7 +74,8 @@ fn new_translator(path: u64, words: u64, environment: u64) -> Option<NewTranslat
     let arguments = words.iter().skip(1).map(|word| OsStr::from_bytes(word.as_bytes()).into()).collect();
     let program = TranslatedProgram { path: path.clone(), arguments, environment: Vec::new() };
     let (file, mut arguments) = interpreted(&program).ok()?;
-    if ![&path, &file].into_iter().all(|file| is_executable(file)) || !is_translatable(&file) {
+    let is_usual = |file: &&PathBuf| is_executable(file) && !changes_rights(file);
+    if ![&path, &file].iter().all(is_usual) || !is_translatable(&file) {
         return None;
     }
     // The name that the caller gave; a script's interpreter gets the path instead.
@@ -94,12 +97,9 @@ fn new_translator(path: u64, words: u64, environment: u64) -> Option<NewTranslat
     Some(NewTranslator { words: all, environment })
 }
 
-/// Whether a file can be executed with the rights of this process alone.
-fn is_executable(path: &Path) -> bool {
-    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a string that ends with a null byte.
-    let may = unsafe { libc::access(name.as_ptr(), libc::X_OK) } == 0;
-    may && std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & SET_ID == 0)
+/// Whether a file changes the user or the group of the process that executes it.
+fn changes_rights(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.mode() & SET_ID != 0)
 }
 
 /// An array of pointers to strings, which ends with a null pointer.

@@ -67,6 +67,8 @@ pub(crate) fn run(words: Vec<OsString>) -> ! {
     let file = unsafe { File::from_raw_fd(start.own) };
     let Ok(results) = SharedResults::new(file) else { std::process::exit(FAILURE) };
     let results: &'static SharedResults = Box::leak(Box::new(results));
+    // A failure of the translator is not the program's.
+    std::panic::set_hook(Box::new(|failure| give_up(results, &failure.to_string())));
     // SAFETY: only clears the bit that was set for this process's addresses; children get the usual personality.
     unsafe { libc::personality(libc::personality(0xffff_ffff) as libc::c_ulong & !ADDR_NO_RANDOMIZE) };
     if let Some(missing) = missing_feature() {

@@ -69,3 +69,46 @@ pub fn differences(expected: &HashMap<u64, u64>, found: &HashMap<u64, u64>) -> V
 fn transfers_are_counted_as_single_steps_find_them() {
     assert!(compare("transfers", TRANSFERS, &ALONE) > 5_000);
 }
+
+/// A program with the C library, that ends by a fault in a block.
+const LIBRARY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+int main(int count, char **words) {
+    int numbers[300];
+    for (int i = 0; i < 300; i++) numbers[i] = i * 7919 % 301;
+    qsort(numbers, 300, sizeof *numbers, compare);
+    char *text = strdup("text");
+    for (int i = 0; i < 50; i++) printf("%d %s\n", numbers[i], text);
+    fflush(stdout);
+    volatile int *nowhere = (int *)8;
+    numbers[1] += numbers[2] * 3;
+    return *nowhere + numbers[1];
+}
+"#;
+
+/// Where Linux maps a position-independent program, without randomization, and where the translator does.
+const NATIVE_BASE: u64 = 0x5555_5555_4000;
+const TRANSLATED_BASE: u64 = 0x5000_0000_0000;
+
+#[test]
+fn a_dynamic_program_is_counted_as_single_steps_find_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "library", LIBRARY, &["-O2", "-pie", "-fPIE"]);
+    let (stepped, run) = (step(&program, &[]), translated(&program, &[]));
+    assert_eq!(run.end, ProcessEnd::Killed(libc::SIGSEGV));
+    let of_program = |counts: &HashMap<u64, u64>, base: u64| -> HashMap<u64, u64> {
+        let own = counts.iter().filter(|&(address, _)| (base..base + (1 << 20)).contains(address));
+        own.map(|(&address, &count)| (address - base, count)).collect()
+    };
+    let found = by_address(&run);
+    let expected = of_program(&stepped.executions, NATIVE_BASE);
+    assert!(expected.values().sum::<u64>() > 5_000);
+    assert_eq!(differences(&expected, &of_program(&found, TRANSLATED_BASE)), Vec::<String>::new());
+    // The libraries see other addresses and no restartable sequences.
+    let [whole, all] = [&stepped.executions, &found].map(|counts| counts.values().sum::<u64>());
+    assert!(whole.abs_diff(all) * 1000 < whole, "{whole} instructions by single steps, {all} here");
+    eprintln!("WHOLE {whole} {all}");
+}
