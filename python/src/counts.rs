@@ -2,6 +2,7 @@
 
 use analysis::code_counts::{CodeRows, code_table};
 use analysis::mix;
+use analysis::names::Names;
 use analysis::profile::{Attribution, Profile, functions, image_shares};
 use analysis::units::{each_unit, path_lengths};
 use arrow_array::{StringArray, UInt32Array, UInt64Array};
@@ -149,7 +150,8 @@ impl PyCounts {
     #[getter]
     fn system_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let calls = || self.counted.counts.system_calls.iter();
-        let names = calls().map(|&(number, _)| engine::system_call_name(number));
+        let set = self.counted.counts.instruction_set();
+        let names = calls().map(|&(number, _)| engine::system_call_name(set, number));
         let columns = [
             ("system_call", tables::column::<StringArray, _>(names)),
             ("calls", tables::column::<UInt64Array, _>(calls().map(|&(_, n)| n))),
@@ -169,7 +171,8 @@ impl PyCounts {
 
 impl PyCounts {
     fn code(&self, rows: CodeRows) -> Table {
-        code_table(rows, &self.counted.counts, self.counted.measurement.as_ref())
+        let counts = &self.counted.counts;
+        code_table(rows, counts, &Names::of_counts(counts), self.counted.measurement.as_ref())
     }
 
     fn measurement(&self) -> PyResult<&analysis::units::Measurement> {

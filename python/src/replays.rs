@@ -9,7 +9,7 @@ use analysis::replay::summary::{self, Summary};
 use analysis::replay::{Executed, Replay, ReplayOrder, Visitor};
 use analysis::strides::{self, Patterns, StrideRows};
 use events::record::Mark;
-use machine::Model;
+use machine::{Model, UnitWindow};
 use pyo3::prelude::*;
 use table::Table;
 
@@ -105,7 +105,8 @@ pub fn summary(
         let options = options(replay.dictionary.trace);
         let mut summary = Summary::new(replay.dictionary, replay.accesses, options);
         let problems = show(replay, &mut summary, progress.as_ref())?;
-        Ok((summary.tables(&engine::system_call_name), problems))
+        let set = replay.dictionary.trace.instruction_set();
+        Ok((summary.tables(&|number| engine::system_call_name(set, number)), problems))
     })
 }
 
@@ -148,9 +149,10 @@ pub fn simulate<M: Model>(
             "warm_up counts units of work, and there are none: record with unit=",
         ));
     }
+    let window = UnitWindow { warm_up, ..UnitWindow::default() };
     tables(py, trace, selection, |replay| {
         let mut seen = 0;
-        let (model, problems) = replay.run_model(model, warm_up, &mut |more| {
+        let (model, problems) = replay.run_model(model, window, &mut |more| {
             seen += more;
             tell(progress.as_ref(), seen)
         })?;

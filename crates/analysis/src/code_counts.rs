@@ -22,13 +22,12 @@ pub enum CodeRows {
 
 /// One row for each line or instruction that was executed, the most frequent first: of the whole run, or the mean of the
 /// units of work.
-pub fn code_table(rows: CodeRows, counts: &Counts, units: Option<&Measurement>) -> Table {
+pub fn code_table(rows: CodeRows, counts: &Counts, names: &Names, units: Option<&Measurement>) -> Table {
     let span = if units.is_some() { "a unit of work" } else { "the run" };
-    let names = Names::of_counts(counts);
     let (grouping, name, what) = rows.words();
     let (executions, divisor) = executions(counts, units);
     let mut sums: HashMap<RowKey, u64> = HashMap::new();
-    rows.each(counts, &names, &mut HashMap::new(), executions, |key, times| {
+    rows.each(counts, names, &mut HashMap::new(), executions, |key, times| {
         *sums.entry(key).or_default() += times;
     });
     let total: u64 = sums.values().sum();
@@ -42,7 +41,7 @@ pub fn code_table(rows: CodeRows, counts: &Counts, units: Option<&Measurement>) 
         let mean = (count as f64 / divisor as f64).round() as i64;
         [Value::Integer(mean), (100.0 * count as f64 / total as f64).into()]
     };
-    let label = |block: BlockId, address| label(&names, counts.blocks[block as usize].image, address);
+    let label = |block: BlockId, address| label(names, counts.blocks[block as usize].image, address);
     for (key, count) in sorted {
         table.row(cells(&key, &counts.blocks, &label).into_iter().chain(numbers(count)).collect());
     }
@@ -53,14 +52,13 @@ pub fn code_table(rows: CodeRows, counts: &Counts, units: Option<&Measurement>) 
 }
 
 /// The instructions of a mean unit of work of each class by line or address; what costs most in the run comes first.
-pub fn code_by_class(rows: CodeRows, counts: &Counts, classes: &[UnitClass]) -> Table {
-    let names = Names::of_counts(counts);
+pub fn code_by_class(rows: CodeRows, counts: &Counts, names: &Names, classes: &[UnitClass]) -> Table {
     let (grouping, name, what) = rows.words();
     let mut sums: HashMap<RowKey, Vec<u64>> = HashMap::new();
     let mut first_block = HashMap::new();
     for (number, class) in classes.iter().enumerate() {
         let executions = class.executions().iter().map(|(&id, &times)| (id, times));
-        rows.each(counts, &names, &mut first_block, executions, |key, times| {
+        rows.each(counts, names, &mut first_block, executions, |key, times| {
             sums.entry(key).or_insert_with(|| vec![0; classes.len()])[number] += times;
         });
     }
@@ -76,7 +74,7 @@ pub fn code_by_class(rows: CodeRows, counts: &Counts, classes: &[UnitClass]) -> 
         let means = sums.iter().zip(classes).map(|(&sum, class)| (sum as f64 / class.units() as f64).round());
         means.map(|mean| Value::Integer(mean as i64)).collect::<Vec<_>>()
     };
-    let label = |block: BlockId, address| label(&names, counts.blocks[block as usize].image, address);
+    let label = |block: BlockId, address| label(names, counts.blocks[block as usize].image, address);
     for (key, sums) in sorted {
         table.row(cells(&key, &counts.blocks, &label).into_iter().chain(means(&sums)).collect());
     }

@@ -48,14 +48,14 @@ pub use install::{CompletionsOptions, DoctorOptions, ManOptions, ManualFormat};
 pub use models::{
     AnnotateOptions, CachesOptions, CallOptions, CallsOptions, ClassOptions, EventOptions, MachinesOptions,
     MeasuredEvent, ModelOptions, MrcOptions, ReferenceStream, ResultOptions, SimulationOptions, SizesOptions,
-    TimeOptions,
+    TimeOptions, check_inclusive,
 };
 pub use objects::{ObjectLayout, ObjectsOptions};
 pub use output::{OutputOptions, RowOptions, TableOptions};
 pub use qemu::QemuOptions;
 pub use questions::{QUESTIONS, command_line};
-pub use sample::SampleOptions;
-pub use sharing::{SharingOptions, SharingRows};
+pub use sample::{SampleOptions, SampleRows};
+pub use sharing::SharingOptions;
 pub use show::{CheckOptions, ModeName, SelectionOptions, ShowOptions, SummaryOptions, View};
 pub use spike::{
     BlockAlgorithm, CheckImagesOptions, InstrumentOptions, LayoutStep, Optimization, OptimizeOptions,
@@ -492,12 +492,14 @@ Examples:
 /// The simulated processor and the sysroot.
 #[derive(Clone, Debug, Args)]
 pub struct EngineOptions {
-    /// The processor, which decides the instructions that exist: ev4, ev5, ev56, pca56, ev6 or ev67.
-    #[arg(long, default_value_t = isa::CpuModel::Ev67)]
-    pub cpu: isa::CpuModel,
-    /// Where the program's libraries are searched first.
-    #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
-    pub sysroot: PathBuf,
+    /// The processor, which decides the instructions that exist: ev4, ev5, ev56, pca56, ev6 or ev67. For programs of RISC-V its
+    /// extensions, as rv64gc_zba_zbb, or a profile as rva22u64; by default all exist.
+    #[arg(long, default_value_t = isa::Processors::default())]
+    pub cpu: isa::Processors,
+    /// Where the program's libraries are searched first: by default in /usr/alpha-linux-gnu, or the like for the program's
+    /// instruction set.
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
     #[command(flatten)]
     pub environment: EnvironmentOptions,
 }

@@ -82,6 +82,57 @@ pub trait Consumer: Send {
     fn process_ended(&mut self, _process: u32) {}
 }
 
+/// A consumer whose type is known at run time only.
+impl<C: Consumer + ?Sized> Consumer for Box<C> {
+    fn map(&mut self, image: &MappedImage) {
+        (**self).map(image);
+    }
+
+    fn define(&mut self, block: &Block) {
+        (**self).define(block);
+    }
+
+    fn object(&mut self, object: &Object) {
+        (**self).object(object);
+    }
+
+    fn executed(&mut self, thread: Thread, records: &[u64]) {
+        (**self).executed(thread, records);
+    }
+
+    fn runs_on(&mut self, thread: Thread, processor: u32) {
+        (**self).runs_on(thread, processor);
+    }
+
+    fn hit_filter(&mut self) -> Option<HitFilter> {
+        (**self).hit_filter()
+    }
+
+    fn first_instruction(&self, block: BlockId) -> u32 {
+        (**self).first_instruction(block)
+    }
+
+    fn executed_filtered(&mut self, block: BlockId, executions: u64) {
+        (**self).executed_filtered(block, executions);
+    }
+
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        (**self).unit_class(unit, class);
+    }
+
+    fn replaced(&mut self) {
+        (**self).replaced();
+    }
+
+    fn ended(&mut self, how: ProcessEnd) {
+        (**self).ended(how);
+    }
+
+    fn process_ended(&mut self, process: u32) {
+        (**self).process_ended(process);
+    }
+}
+
 /// Several consumers of the same execution.
 impl<C: Consumer> Consumer for Vec<C> {
     fn map(&mut self, image: &MappedImage) {

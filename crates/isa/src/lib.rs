@@ -27,7 +27,9 @@ pub mod encode;
 mod evaluate;
 mod instruction_set;
 mod pipeline;
+mod processors;
 mod qualifiers;
+mod riscv;
 mod table;
 
 pub use alpha::Alpha;
@@ -45,16 +47,22 @@ pub use instruction_set::{
     MemoryAccess, Operation, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind,
     TransferTarget, ValueModel, ValuePrediction,
 };
+pub use processors::{Processors, UnknownProcessor};
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
+pub use riscv::{
+    CACHE_BLOCK, Riscv, RiscvExtension, RiscvExtensions, RiscvFloatFormat, RiscvInstruction, RiscvOp,
+    RiscvOperands, UnknownExtensions, decode_riscv, riscv_length, riscv_operation, riscv_result,
+};
 pub use table::{Extension, Flags, InstructionFormat, InstructionRow, Op, Operands, TABLE};
 
 /// All instruction sets that traces are recorded of. Files that name none are of the first.
-pub static INSTRUCTION_SETS: [&dyn InstructionSet; 2 + DESCRIBED_SETS.len()] = {
-    let mut all: [&dyn InstructionSet; 2 + DESCRIBED_SETS.len()] = [&Alpha; _];
+pub static INSTRUCTION_SETS: [&dyn InstructionSet; 3 + DESCRIBED_SETS.len()] = {
+    let mut all: [&dyn InstructionSet; 3 + DESCRIBED_SETS.len()] = [&Alpha; _];
     all[1] = &AlphaSystem;
+    all[2] = &Riscv;
     let mut next = 0;
     while next < DESCRIBED_SETS.len() {
-        all[2 + next] = &DESCRIBED_SETS[next];
+        all[3 + next] = &DESCRIBED_SETS[next];
         next += 1;
     }
     all

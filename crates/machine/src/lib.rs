@@ -42,5 +42,5 @@ pub use observe::per_process::{MergeableModel, PerProcess};
 pub use observe::per_thread::{PerThread, Sums};
 pub use observe::sample_parts::SampleOwner;
 pub use observe::sampling::{Estimate, SamplingPlan, WindowSums};
-pub use observe::warm_up::{Model, ModelNeeds, WarmUp};
+pub use observe::warm_up::{Model, ModelNeeds, UnitWindow, WarmUp};
 pub use throughput::{Demand, Storage, Throughput};

@@ -11,7 +11,7 @@ use analysis::mix;
 use analysis::names::check_executed;
 use analysis::pairing::Pairing;
 use analysis::profile::{FunctionName, Profile, function_differences, image_shares};
-use analysis::run_counts::RunCounts;
+use analysis::run_counts::{RunCounts, TraceCounts};
 use analysis::units::{SteadyRules, path_lengths};
 use anyhow::{Context, bail};
 use engine::UnitOfWork;
@@ -197,7 +197,7 @@ impl Comparison<'_> {
                 Ok(Side { label, counts: RunCounts::open(path)?, has_run: false, has_failed: false })
             }
             Input::Trace(path) => {
-                let (counts, is_whole) = counts_of_trace(self.console, path)?;
+                let (TraceCounts { counts, .. }, is_whole) = counts_of_trace(self.console, path, None)?;
                 Ok(Side { label, counts, has_run: false, has_failed: !is_whole })
             }
             Input::Attached(_) => bail!("{input} cannot be compared while it runs: save its counts first"),

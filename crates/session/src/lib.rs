@@ -22,6 +22,7 @@ pub mod record;
 pub mod sampled_tables;
 pub mod sampling;
 pub mod scratch;
+pub mod sharing;
 pub mod simulation;
 pub mod startup;
 pub mod strides;

@@ -258,9 +258,11 @@ impl StridesRequest<'_> {
     fn write_patterns(&self, all: &[Patterns], notes: Vec<String>, has_run: bool) -> anyhow::Result<()> {
         let patterns = match all {
             [lines, arrays] => {
-                let mut table = strides::advice(lines, arrays, self.advice.as_ref());
-                table.notes.extend(notes);
-                return Ok(self.console.write(&[table], has_run)?);
+                let mut tables = [strides::advice(lines, arrays, self.advice.as_ref())];
+                tables[0].notes.extend(notes);
+                let sorted = self.console.arrange(&mut tables);
+                self.console.write(&tables, has_run)?;
+                return sorted;
             }
             [patterns, ..] => patterns,
             [] => return Ok(()),

@@ -1,11 +1,9 @@
 //! Programs of the host's own instruction set, which the translator runs.
 
-use engine::{Configuration, Cpu};
+use engine::Configuration;
 use events::ProcessEnd;
-use linux_user::Abi;
 use translator::{TranslatedProgram, is_translatable};
 
-use crate::crash::signal_name;
 use crate::measure::{Counted, Ending, Error};
 
 /// Whether the translator runs a program, and not the engine.
@@ -22,11 +20,7 @@ pub fn count(configuration: &Configuration) -> Result<Counted, Error> {
     })?;
     let ending = match run.end {
         ProcessEnd::Exited(status) => Ending::Exited(status),
-        ProcessEnd::Killed(signal) => {
-            let signal = Cpu::guest_signal(signal);
-            let report = format!("the program was ended by {}", signal_name(signal));
-            Ending::Killed { signal, report }
-        }
+        ProcessEnd::Killed(signal) => Ending::of_host_signal(signal),
     };
     Ok(Counted { counts: run.counts, measurement: None, ending, unaligned: 0, forked: run.forked })
 }

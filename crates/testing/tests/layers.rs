@@ -29,6 +29,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
             "guest-memory",
             "guest",
             "alpha",
+            "riscv",
             "jit",
             "linux-user",
             "interpose",

@@ -28,9 +28,12 @@ pub enum CallRows {
 pub struct CallSelection {
     /// Only functions with these names; all if there are none.
     pub functions: Vec<String>,
-    /// Only calls of at least this share of the total cost, in percent.
-    pub threshold: f64,
+    /// Only calls of at least this share of the total cost, in percent; otherwise of at least 1 %.
+    pub threshold: Option<f64>,
 }
+
+/// The share of the total cost, in percent, of calls that are shown.
+const DEFAULT_THRESHOLD: f64 = 1.0;
 
 impl CallSelection {
     /// Whether functions of all names were executed.
@@ -159,12 +162,13 @@ impl<R: InstructionResults> CallCosts<'_, R> {
         order(&mut roots);
         let mut open: Vec<NodeId> = roots.into_iter().rev().collect();
         let mut left_out = 0;
+        let threshold = selection.threshold.unwrap_or(DEFAULT_THRESHOLD);
         while let Some(id) = open.pop() {
             let below = &mut callees[id as usize];
             order(below);
             open.extend(below.iter().rev());
             let node = &self.tree.nodes()[id as usize];
-            if self.percent(self.inclusive(id)) < selection.threshold {
+            if self.percent(self.inclusive(id)) < threshold {
                 left_out += 1;
                 continue;
             }
@@ -179,8 +183,7 @@ impl<R: InstructionResults> CallCosts<'_, R> {
         if left_out > 0 {
             let left_out = separated(&left_out.to_string());
             table.notes.push(format!(
-                "{left_out} calls cost less than {} % and are left out; --threshold 0 shows them.",
-                selection.threshold
+                "{left_out} calls cost less than {threshold} % and are left out; --threshold 0 shows them."
             ));
         }
         table

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use events::{Block, Consumer, MappedImage, Object, Thread};
+use events::{Block, BlockId, Consumer, HitFilter, MappedImage, Object, Thread};
 use machine::{MergeableModel, Model, ModelNeeds};
 
 use super::{ExecutionPart, InstructionResults, SummedOverProcesses, named};
@@ -95,6 +95,18 @@ impl<M: Consumer> Consumer for WithClasses<M> {
 
     fn executed(&mut self, thread: Thread, records: &[u64]) {
         self.model.executed(thread, records);
+    }
+
+    fn hit_filter(&mut self) -> Option<HitFilter> {
+        self.model.hit_filter()
+    }
+
+    fn first_instruction(&self, block: BlockId) -> u32 {
+        self.model.first_instruction(block)
+    }
+
+    fn executed_filtered(&mut self, block: BlockId, executions: u64) {
+        self.model.executed_filtered(block, executions);
     }
 
     fn unit_class(&mut self, unit: u64, class: &str) {

@@ -65,19 +65,29 @@ pub fn structures(machines: &[(&str, SummedOverProcesses<Caches>)], has_classes:
     table
 }
 
-/// The misses of each structure, and the lines that each cache of data moved.
+/// The same of one machine, without its name.
+pub fn structures_without_name(caches: &SummedOverProcesses<Caches>, has_classes: bool) -> Table {
+    let mut table = structures(&[("", caches.clone())], has_classes);
+    table.columns.remove(0);
+    table.rows.iter_mut().for_each(|row| drop(row.remove(0)));
+    table
+}
+
+/// The misses of each structure, the lines that each cache of data moved, and the classes of misses if they are classified.
 fn columns(caches: &Caches) -> impl Iterator<Item = Column> {
     let structures = caches.structures();
     let misses = structures.iter().map(|one| format!("{} misses", one.name));
     let data = structures.iter().filter(|one| one.traffic.is_some());
     let traffic = data.flat_map(|one| TRAFFIC.map(|traffic| format!("{} {traffic}", one.name)));
-    let names: Vec<_> = misses.chain(traffic).collect();
+    let classified = structures.iter().filter(|_| caches.is_classified());
+    let classes = classified.flat_map(|one| CLASSES.map(|(_, class)| format!("{} {class}", one.name)));
+    let names: Vec<_> = misses.chain(traffic).chain(classes).collect();
     names.into_iter().map(|name| Column { name, kind: Kind::Count })
 }
 
 /// All that a unit of work has of the columns.
 fn numbers(unit: &UnitMisses) -> impl Iterator<Item = u64> {
-    unit.misses.iter().chain(&unit.traffic).copied()
+    unit.misses.iter().chain(&unit.traffic).chain(&unit.classes).copied()
 }
 
 impl InstructionResults for Caches {
@@ -120,7 +130,9 @@ impl InstructionResults for Caches {
     fn rows(&self, block: BlockId) -> Option<Vec<Vec<u64>>> {
         let executed = Some(self.executions(block)).filter(|&times| times > 0)?;
         let data_caches = self.data_caches();
-        let columns = 1 + self.structure_count() + LineTraffic::COUNT * data_caches.len();
+        let first_class = 1 + self.structure_count() + LineTraffic::COUNT * data_caches.len();
+        let classes = if self.is_classified() { CLASSES.len() } else { 0 };
+        let columns = first_class + classes * self.structure_count();
         let mut rows: Vec<Vec<u64>> = Vec::new();
         for structure in 0..self.structure_count() {
             for class in MissClass::ALL {
@@ -130,6 +142,9 @@ impl InstructionResults for Caches {
                         rows[index][0] = executed;
                     }
                     rows[index][structure + 1] += misses;
+                    if classes > 0 && class != MissClass::Unknown {
+                        rows[index][first_class + structure * classes + class as usize - 1] = misses;
+                    }
                 }
             }
         }

@@ -31,10 +31,11 @@ pub use by_class::{
 pub(crate) use class_sums::{Addable, ClassSums};
 pub use cycles::{describe, time_without_name, times};
 pub use divided::{ClassResults, DividedByClass};
-pub use misses::structures;
+pub use misses::{structures, structures_without_name};
 pub use mrc::{
     ClassCurves, WAYS, class_curves, fully_associative_by_class, miss_ratio_curve, miss_ratio_curves_by_class,
 };
+pub(crate) use sampled::{part_cells, part_columns};
 pub use sampled::{sampled_by_class, sampled_by_process};
 pub use summed::{ProcessLabel, ProcessResults, SummedOverProcesses, by_process};
 pub use sweep::{

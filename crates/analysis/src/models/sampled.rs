@@ -67,9 +67,10 @@ const PART_COLUMNS: [(&str, Kind); 6] = [
     ("windows", Kind::Count),
 ];
 
-/// The estimates of a part. An error needs two windows.
-fn part_cells<const N: usize>(sums: &WindowSums<N>) -> Vec<Value> {
+/// The estimates of a part, whose counts are of so many in a cycle. An error needs two windows.
+pub(crate) fn part_cells<const N: usize>(sums: &WindowSums<N>, cycle: u64) -> Vec<Value> {
     let Estimate { value, error } = sums.per_instruction();
+    let (value, error) = (value / cycle as f64, error / cycle as f64);
     let missing_if = |is_missing: bool, value: Value| if is_missing { Value::Missing } else { value };
     let (has_none, has_one) = (sums.windows == 0, sums.windows < 2);
     vec![
@@ -91,7 +92,7 @@ pub fn sampled_by_class(
     let machines: Vec<_> = machines.iter().map(|(name, models)| (*name, models)).collect();
     named(&machines, "classes", "Time by class of units of work, from a sample, on", |name, title, models| {
         let mut table = Table::new(name, title, &[("class", Kind::Text), ("units", Kind::Count)]);
-        table.columns.extend(columns());
+        table.columns.extend(part_columns());
         let class_of = |owner: SampleOwner| owner.unit.and_then(|unit| classes.of(unit));
         let parts = models.sampled_by(class_of);
         let none = WindowSums::default();
@@ -107,7 +108,7 @@ pub fn sampled_by_class(
                 ExecutionPart::Class(number) => (Some(number), units(number).into()),
                 _ => (None, Value::Missing),
             };
-            let estimates = part_cells(parts.get(&number).unwrap_or(&none));
+            let estimates = part_cells(parts.get(&number).unwrap_or(&none), 1);
             table.row([class.into(), units].into_iter().chain(estimates).collect());
         }
         total(&mut table, models, 2)
@@ -122,17 +123,18 @@ pub fn sampled_by_process(
     let machines: Vec<_> = machines.iter().map(|(name, models)| (*name, models)).collect();
     named(&machines, "processes", "Time of processes, from a sample, on", |name, title, models| {
         let mut table = Table::new(name, title, &ProcessLabel::HEADINGS);
-        table.columns.extend(columns());
+        table.columns.extend(part_columns());
         let parts = models.sampled_by(|owner| owner.process);
         for label in processes {
             let Some(sums) = parts.get(&label.process) else { continue };
-            table.row(label.cells().into_iter().chain(part_cells(sums)).collect());
+            table.row(label.cells().into_iter().chain(part_cells(sums, 1)).collect());
         }
         total(&mut table, models, 3)
     })
 }
 
-fn columns() -> impl Iterator<Item = Column> {
+/// The columns of [`part_cells`].
+pub(crate) fn part_columns() -> impl Iterator<Item = Column> {
     PART_COLUMNS.into_iter().map(|(name, kind)| Column { name: name.into(), kind })
 }
 
@@ -141,7 +143,7 @@ fn total(table: &mut Table, models: &SummedOverProcesses<TimingModel>, texts: us
     if let Some(sampled) = models.sampled() {
         let mut cells = vec![Value::Missing; texts];
         cells[0] = "total".into();
-        table.total_row(cells.into_iter().chain(part_cells(&sampled)).collect());
+        table.total_row(cells.into_iter().chain(part_cells(&sampled, 1)).collect());
         table.notes.push(note(&sampled));
     }
     table.clone()

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use machine::{Caches, Cause, Machine, PipelineSide, TimingModel};
 use serde::{Deserialize, Serialize};
 
+use super::SummedOverProcesses;
 use super::cycles::{BACK_END, FRONT_END, describe, ratio};
 use table::{Column, Kind, Table, Value, separated};
 
@@ -19,8 +20,8 @@ pub struct SweptMisses {
     misses: Vec<(String, u64)>,
 }
 
-impl From<&Caches> for SweptMisses {
-    fn from(caches: &Caches) -> SweptMisses {
+impl From<&SummedOverProcesses<'_, Caches>> for SweptMisses {
+    fn from(caches: &SummedOverProcesses<Caches>) -> SweptMisses {
         let misses = caches.structures().into_iter().map(|one| (one.name, one.misses));
         SweptMisses { instructions: caches.instructions(), misses: misses.collect() }
     }
@@ -30,8 +31,8 @@ impl From<&Caches> for SweptMisses {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweptCycles(Vec<(Cause, u64)>);
 
-impl From<&TimingModel> for SweptCycles {
-    fn from(time: &TimingModel) -> SweptCycles {
+impl From<&SummedOverProcesses<'_, TimingModel>> for SweptCycles {
+    fn from(time: &SummedOverProcesses<TimingModel>) -> SweptCycles {
         SweptCycles(time.cycles().iter().collect())
     }
 }

@@ -11,7 +11,7 @@ use machine::{
 };
 
 pub use self::replay::{MultiprocessorReplay, ReplayProblems, replay};
-use crate::models::{ExecutionPart, UnitClasses};
+use crate::models::{ExecutionPart, UnitClasses, part_columns};
 use table::{Column, Kind, Table, Value};
 
 fn cause_name(cause: ProcessorCause) -> &'static str {
@@ -46,11 +46,10 @@ pub fn by_processor(model: &Multiprocessor) -> Table {
     table
 }
 
-/// The same of each class of units of work, and of what is outside of units, which has all idle time.
+/// The same of each class of units of work, and of what is outside of units, which has all idle time; of a sample, estimates of the
+/// cycles.
 pub fn by_class(model: &Multiprocessor, classes: &UnitClasses) -> Table {
     let headings = [("class", Kind::Text), ("units", Kind::Count)];
-    let mut table = Table::new("classes", "Cycles per instruction by class of units of work", &headings);
-    table.columns.extend(columns(model));
     let mut sums: HashMap<Option<u32>, ProcessorCounts> = HashMap::new();
     for (unit, counts) in model.unit_counts() {
         sums.entry(unit.and_then(|unit| classes.of(unit))).or_default().add(counts);
@@ -60,16 +59,28 @@ pub fn by_class(model: &Multiprocessor, classes: &UnitClasses) -> Table {
         ExecutionPart::OutsideUnits => sums.get(&None).copied().unwrap_or_default(),
         ExecutionPart::Whole => all(model),
     };
+    let mut table = Table::new("classes", "Cycles per instruction by class of units of work", &headings);
+    let estimates = sampled::estimates_by_class(model, classes);
+    let cells_of = |part: ExecutionPart, names: [Value; 2]| match &estimates {
+        Some(estimates) => names.into_iter().chain(estimates.cells(model, part)).collect(),
+        None => cells(model, names, &counts_of(part)),
+    };
+    match &estimates {
+        Some(_) => {
+            table.title.push_str(", from a sample");
+            table.columns.extend(part_columns());
+        }
+        None => table.columns.extend(columns(model)),
+    }
     for (class, part) in classes.parts(|part| counts_of(part).whole()) {
-        let counts = counts_of(part);
         let units = match part {
-            ExecutionPart::Class(_) => counts.units.into(),
+            ExecutionPart::Class(_) => counts_of(part).units.into(),
             _ => Value::Missing,
         };
-        table.row(cells(model, [class.into(), units], &counts));
+        table.row(cells_of(part, [class.into(), units]));
     }
-    let whole = all(model);
-    table.total_row(cells(model, ["total".into(), whole.units.into()], &whole));
+    let units = all(model).units.into();
+    table.total_row(cells_of(ExecutionPart::Whole, ["total".into(), units]));
     table
 }
 

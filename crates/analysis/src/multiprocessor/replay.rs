@@ -5,13 +5,17 @@ use machine::{Multiprocessor, NextStep};
 use trace::interleave::{Schedule, Turn};
 use trace::{Chunk, Error, Trace};
 
+use crate::replay::{Replay, ReplayPosition};
+
 /// The part of a trace that is executed on several processors.
-#[derive(Clone, Copy, Debug)]
-pub struct MultiprocessorReplay {
+#[derive(Clone, Copy)]
+pub struct MultiprocessorReplay<'a> {
     /// Which processor executes what.
     pub schedule: Schedule,
     /// Units of work after which counting begins.
     pub warm_up: u64,
+    /// What is executed of the chunks that are read, if it is not all of them.
+    pub selected: Option<&'a Replay<'a>>,
 }
 
 /// Why the execution is not whole.
@@ -26,7 +30,7 @@ pub struct ReplayProblems {
 /// Executes the selected chunks of a trace. `progress` is called with the number of instructions executed since the last call.
 pub fn replay(
     trace: &Trace,
-    MultiprocessorReplay { schedule, warm_up }: MultiprocessorReplay,
+    MultiprocessorReplay { schedule, warm_up, selected }: MultiprocessorReplay,
     is_wanted: impl Fn(&Chunk) -> bool,
     model: &mut Multiprocessor,
     progress: &mut dyn FnMut(u64),
@@ -37,6 +41,8 @@ pub fn replay(
     let mut interleaved = trace.interleaved_where(Schedule { quantum, ..schedule }, is_wanted);
     let (mut errors, mut reported, mut turns) = (Vec::new(), 0, 0u64);
     let (mut is_warming, mut is_over) = (warm_up > 0, false);
+    let mut positions = vec![ReplayPosition::default(); trace.streams().len()];
+    let mut records = Vec::new();
     loop {
         let number = match model.next_step() {
             NextStep::Continue => {
@@ -54,7 +60,15 @@ pub fn replay(
         match interleaved.next_of(number as u32) {
             Ok(Turn::Slice(slice)) => {
                 let process = trace.streams()[slice.stream as usize].process;
-                model.feed(number, Thread { process, number: slice.stream }, slice.words);
+                let words = match selected {
+                    None => slice.words,
+                    Some(replay) => {
+                        records.clear();
+                        replay.select(&mut positions[slice.stream as usize], slice.words, &mut records);
+                        &records
+                    }
+                };
+                model.feed(number, Thread { process, number: slice.stream }, words);
             }
             Ok(Turn::Idle) => model.idle(number),
             // Others have not executed all that they got.

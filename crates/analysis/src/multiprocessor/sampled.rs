@@ -1,8 +1,11 @@
 //! The processors' time by cause, estimated from a sample of an execution.
 
-use machine::{Estimate, Multiprocessor, ProcessorCause, SampledTime};
+use std::collections::BTreeMap;
+
+use machine::{Estimate, Multiprocessor, ProcessorCause, SampledTime, WindowSums};
 
 use super::{cause_name, causes};
+use crate::models::{ExecutionPart, UnitClasses, part_cells};
 use table::{Kind, Table, Value, separated};
 
 /// Cycles per instruction of all processors by cause, with half of the interval that has the exact value with a confidence of 99 %.
@@ -39,4 +42,31 @@ pub(super) fn sampled_time(model: &Multiprocessor, sampled: &SampledTime) -> Tab
         table.notes.push(format!("For an error of 1 % some {needed} windows are needed."));
     }
     table
+}
+
+/// The measurements of a sample by class of units of work, and of what is outside of units; and all of them.
+pub(super) struct EstimatesByClass {
+    classes: BTreeMap<Option<u32>, WindowSums<1>>,
+    whole: WindowSums<1>,
+}
+
+/// The measurements of a sample by class; None if everything was simulated in time.
+pub(super) fn estimates_by_class(model: &Multiprocessor, classes: &UnitClasses) -> Option<EstimatesByClass> {
+    let by_class = model.sampled_by(|owner| owner.unit.and_then(|unit| classes.of(unit)))?;
+    let whole = model.sampled_by(|_| ())?.remove(&()).unwrap_or_default();
+    Some(EstimatesByClass { classes: by_class, whole })
+}
+
+impl EstimatesByClass {
+    /// The estimates of a part of the execution.
+    pub fn cells(&self, model: &Multiprocessor, part: ExecutionPart) -> Vec<Value> {
+        let none = WindowSums::default();
+        let of = |class| self.classes.get(&class).unwrap_or(&none);
+        let sums = match part {
+            ExecutionPart::Whole => &self.whole,
+            ExecutionPart::Class(class) => of(Some(class)),
+            ExecutionPart::OutsideUnits => of(None),
+        };
+        part_cells(sums, model.cycle())
+    }
 }

@@ -35,7 +35,7 @@ use events::record::{Entries, Entry, Execution, Mark};
 use trace::{Chunk, Trace};
 
 use crate::names::Names;
-use filter::ReplayPosition;
+pub(crate) use filter::ReplayPosition;
 use source::{RecordBatch, RecordSlice};
 pub(crate) use text::host_process;
 

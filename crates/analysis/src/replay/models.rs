@@ -2,7 +2,7 @@
 
 use events::record::{Entries, Entry, Event, Mark};
 use events::{Consumer, Thread};
-use machine::{Model, WarmUp};
+use machine::{Model, UnitWindow, WarmUp};
 use trace::Error;
 
 use super::filter::{self, ReplayPosition};
@@ -10,16 +10,21 @@ use super::{Replay, SelectedInstructions};
 use crate::names::images_of;
 
 impl Replay<'_> {
-    /// Simulates a model on the selected part of the trace, whose first units of work warm it up. Returns it with the errors of chunks
-    /// that cannot be read. `progress` as in [`Replay::run_consumer`].
+    /// Simulates a model on the selected part of the trace, whose first units of work warm it up. Of a trace whose units have classes,
+    /// the part is a window, which counts units of the trace. Returns the model with the errors of chunks that cannot be read.
+    /// `progress` as in [`Replay::run_consumer`].
     pub fn run_model<M: Model, E>(
         &self,
         model: M,
-        warm_up: u64,
+        window: UnitWindow,
         progress: &mut dyn FnMut(u64) -> Result<(), E>,
     ) -> Result<(WarmUp<M>, Vec<Error>), E> {
         let first = self.filter.first_unit().or_else(|| self.dictionary.trace.first_unit()).unwrap_or(0);
-        let mut model = WarmUp::new(model, first..first.saturating_add(warm_up));
+        let mut model = if self.dictionary.trace.unit_classes().is_empty() {
+            WarmUp::new(model, first..first.saturating_add(window.warm_up))
+        } else {
+            WarmUp::of_window(model, first, window)
+        };
         let problems = self.run_consumer(&mut model, progress)?;
         Ok((model, problems))
     }
@@ -67,7 +72,7 @@ impl Replay<'_> {
     }
 
     /// Appends the selected part of a stream's records, without values.
-    fn select(&self, position: &mut ReplayPosition, words: &[u64], selected: &mut Vec<u64>) {
+    pub(crate) fn select(&self, position: &mut ReplayPosition, words: &[u64], selected: &mut Vec<u64>) {
         let trace = self.dictionary.trace;
         for entry in Entries::new(words, trace.shapes()) {
             match entry {

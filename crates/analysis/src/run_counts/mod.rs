@@ -6,7 +6,7 @@ mod of_trace;
 mod owners;
 
 pub use file::{DamagedCounts, ReadError};
-pub use of_trace::of_trace;
+pub use of_trace::{TraceCounts, of_trace};
 pub(crate) use owners::InstructionOwner;
 pub(crate) use owners::OUTSIDE_UNITS;
 pub use owners::ProcessWork;

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use events::record::Mark;
-use events::{BlockId, LoadedImage, Unit};
+use events::{BlockId, Counts, LoadedImage, Unit};
+use table::Table;
 use trace::Trace;
 
 use super::{RunCounts, RunDescription};
+use crate::code_counts::{CodeRows, code_by_class, code_table};
 use crate::names::Names;
 use crate::pairing::ImageIdentity;
 use crate::profile::Attribution;
@@ -86,8 +88,18 @@ fn classes(trace: &Trace, units: &[Unit]) -> Vec<UnitClass> {
     classes
 }
 
-/// The counts of all that a trace recorded, and the errors of its parts that cannot be read.
-pub fn of_trace(trace: &Trace) -> Result<(RunCounts, Vec<trace::Error>), NotInTrace> {
+/// The counts of a trace.
+pub struct TraceCounts {
+    /// The counts of all that it recorded, by function and image.
+    pub counts: RunCounts,
+    /// A table of lines or instructions, if it is wanted.
+    pub code: Option<Table>,
+    /// The errors of parts that cannot be read.
+    pub problems: Vec<trace::Error>,
+}
+
+/// Counts all that a trace recorded; also by line or instruction if these rows are given.
+pub fn of_trace(trace: &Trace, code: Option<CodeRows>) -> Result<TraceCounts, NotInTrace> {
     let names = Names::of_trace(trace);
     let dictionary = Dictionary::new(trace, &names);
     let (accesses, filter) = (Accesses::new(trace), Filter::new(&Selection::default(), &dictionary)?);
@@ -116,15 +128,21 @@ pub fn of_trace(trace: &Trace) -> Result<(RunCounts, Vec<trace::Error>), NotInTr
     };
     let images: Vec<LoadedImage> = trace.images().iter().map(loaded).collect();
     let images = ImageIdentity::of_images(&images);
+    let (blocks, executions) = (trace.blocks().to_vec(), counter.executions.clone());
+    let executed = || Counts { blocks, executions, ..Counts::default() };
     if !trace.unit_classes().is_empty() {
         let attribution = &Attribution::of(trace.blocks(), &names);
         let classes = classes(trace, &counter.units);
         let counted = (attribution, &counter.executions[..]);
         let counts = RunCounts::of_attributed(description, images, counted, &classes, Vec::new(), None);
-        return Ok((counts, problems));
+        let code = code.map(|rows| code_by_class(rows, &executed(), &names, &classes));
+        return Ok(TraceCounts { counts, code, problems });
     }
     let measurement = Measurement { units: counter.units, warm_up: 0, steady: true, last_batch: None };
     let unit = header.unit.as_deref().map(|function| (function, measurement));
+    let measured = unit.as_ref().map(|(_, measurement)| measurement);
+    let code = code.map(|rows| code_table(rows, &executed(), &names, measured));
     let executions = (0..).zip(counter.executions);
-    Ok((RunCounts::of(description, images, trace.blocks(), &names, executions, unit), problems))
+    let counts = RunCounts::of(description, images, trace.blocks(), &names, executions, unit);
+    Ok(TraceCounts { counts, code, problems })
 }

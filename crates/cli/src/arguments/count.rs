@@ -17,13 +17,13 @@ pub struct UnitOptions {
     /// times: each is a class, and all its units are measured.
     #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub unit: Vec<String>,
-    /// Units to measure once the state is steady.
-    #[arg(long, value_name = "N", default_value_t = 100, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
-    pub units: u32,
+    /// Units to measure once the state is steady [default: 100].
+    #[arg(long, value_name = "N", requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
+    units: Option<u32>,
     /// Units in a batch: the state is steady when the means of three successive batches differ by 1 % or
-    /// less. For periodic programs, the number of units in a period.
-    #[arg(long, value_name = "N", default_value_t = 50, requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
-    pub batch: u32,
+    /// less. For periodic programs, the number of units in a period [default: 50].
+    #[arg(long, value_name = "N", requires = "unit", value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
     /// Two variables of the program, 8 bytes each, that count hits and misses of its own cache: the state is
     /// steady only when 95 % of the accesses in a batch hit.
     #[arg(long, value_names = ["HITS", "MISSES"], num_args = 2, requires = "unit")]
@@ -31,6 +31,11 @@ pub struct UnitOptions {
 }
 
 impl UnitOptions {
+    /// Whether the measurement of a steady state has rules of its own.
+    pub fn has_rules(&self) -> bool {
+        self.units.is_some() || self.batch.is_some()
+    }
+
     /// The units of work, with rules for their classes, and the rules of their measurement, if the options have any.
     pub fn work(&self, classes: &[ClassRule]) -> Option<(UnitOfWork, SteadyRules)> {
         if self.unit.is_empty() && classes.is_empty() {
@@ -39,8 +44,8 @@ impl UnitOptions {
         let gauges = self.cache.clone().unwrap_or_default();
         let hit_ratio = (!gauges.is_empty()).then_some(0.95);
         let rules = SteadyRules {
-            batch: self.batch as usize,
-            measure: self.units as usize,
+            batch: self.batch.unwrap_or(50) as usize,
+            measure: self.units.unwrap_or(100) as usize,
             hit_ratio,
             ..SteadyRules::default()
         };
@@ -106,7 +111,7 @@ pub struct CountOptions {
     pub classes: Vec<ClassRule>,
     /// Let timeouts take N times as long by the host's clock, waiting for others take none of the program's time, and answers
     /// be found after one look in vain: a server with one client executes the same instructions in each run.
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, conflicts_with = "attach", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub time_dilation: u32,
     /// One table with these rows, instead of a summary.
     #[arg(long)]

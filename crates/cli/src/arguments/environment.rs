@@ -21,11 +21,6 @@ pub struct EnvironmentOptions {
 }
 
 impl EnvironmentOptions {
-    /// Whether any is given.
-    pub fn is_given(&self) -> bool {
-        self.clear_env || !self.set.is_empty() || !self.unset.is_empty()
-    }
-
     /// The environment, as `NAME=VALUE`, made of the inherited one.
     pub fn environment(&self, inherited: impl Iterator<Item = OsString>) -> Vec<OsString> {
         let is_kept = |variable: &OsString| {

@@ -13,7 +13,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::bail;
-use clap::error::Result;
+use clap::error::{ErrorKind, Result};
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use output_files::protect;
 use session::attached_program::AttachedProgram;
@@ -269,6 +270,43 @@ fn protect_inputs(matches: &ArgMatches) {
     }
 }
 
+/// The options that are for a program that is run, by the names of their fields.
+const OF_PROGRAMS: [(&str, &str); 10] = [
+    ("cpu", "--cpu"),
+    ("sysroot", "--sysroot"),
+    ("set", "--env"),
+    ("unset", "--unset-env"),
+    ("clear_env", "--clear-env"),
+    ("statuses", "--expect-status"),
+    ("host_processors", "--host-processors"),
+    ("from", "--from"),
+    ("until", "--until"),
+    ("time_dilation", "--time-dilation"),
+];
+
+/// Whether options for a program that is run have one. Without the check they would be ignored.
+fn check_program_options(matches: &ArgMatches) -> anyhow::Result<()> {
+    if let Some((_, matches)) = matches.subcommand() {
+        return check_program_options(matches);
+    }
+    let first = |id| matches.try_get_many::<InputFile>(id).ok().flatten()?.next();
+    let files: Vec<&InputFile> = [FILE, "program_a", "program_b"].into_iter().filter_map(first).collect();
+    let mut inputs = files.iter().filter_map(|file| Input::of_file(file, &[]).ok());
+    let is_given = |id| {
+        matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let Some((_, option)) = OF_PROGRAMS.iter().find(|(id, _)| is_given(id)) else { return Ok(()) };
+    match inputs.next() {
+        Some(input @ (Input::Trace(_) | Input::SavedCounts(_)))
+            if !inputs.any(|other| matches!(other, Input::Program { .. })) =>
+        {
+            let what = if input.is_trace() { "is a trace" } else { "holds saved counts" };
+            bail!("{input} {what}: {option} is for a program that is run")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Parses a command line.
 pub fn parse(words: &[OsString]) -> Result<Arguments> {
     let mut command = command_line();
@@ -278,6 +316,9 @@ pub fn parse(words: &[OsString]) -> Result<Arguments> {
         command = with_options_after_trace(command, &matches);
     }
     let matches = command.try_get_matches_from_mut(words)?;
+    check_program_options(&matches).map_err(|problem| {
+        clap::Error::raw(ErrorKind::ArgumentConflict, format!("{problem}\n")).with_cmd(&command)
+    })?;
     protect_inputs(&matches);
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }

@@ -34,10 +34,11 @@ pub struct SimulationOptions {
     warm_up: u64,
     /// The processor that a program runs on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long)]
-    cpu: Option<isa::CpuModel>,
-    /// Where a program's libraries are searched first.
-    #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
-    sysroot: PathBuf,
+    cpu: Option<isa::Processors>,
+    /// Where a program's libraries are searched first: by default in /usr/alpha-linux-gnu, or the like for the program's
+    /// instruction set.
+    #[arg(long, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
     #[command(flatten)]
     environment: EnvironmentOptions,
     #[command(flatten)]
@@ -67,18 +68,13 @@ impl SimulationOptions {
         machines: SelectedMachines,
         console: &'a CommandConsole<'a>,
     ) -> anyhow::Result<Simulation<'a>> {
-        let for_programs = [
-            (self.cpu.is_some(), "--cpu"),
-            (self.environment.is_given(), "an environment"),
-            (self.host_processors.is_some(), "--host-processors"),
-        ];
         let processes = self.processes.iter().map(|&process| (process, None));
         let input = self.input.resolve()?;
         Ok(Simulation {
             is_recorded_with_classes: input.has_unit_classes(),
             input,
             program: ProgramSettings {
-                cpu: isa::CpuModel::Ev67,
+                cpu: isa::Processors::default(),
                 sysroot: self.sysroot.clone(),
                 environment: self.environment.environment(interpose::inherited()),
             },
@@ -89,7 +85,6 @@ impl SimulationOptions {
                 threads: self.threads.iter().copied().chain(processes).collect(),
                 modes: self.modes.iter().map(|mode| mode.mode()).collect(),
             },
-            program_options: for_programs.iter().filter_map(|&(given, name)| given.then_some(name)).collect(),
             all_processes: self.input.has_all_processes(),
             host_processors: self.host_processors,
             class_rules: classes.classes.clone(),
@@ -158,9 +153,9 @@ pub struct CallOptions {
     /// With --by caller and callee, only this function: NAME or IMAGE!NAME. Can be given several times.
     #[arg(long = "function", value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new())]
     pub functions: Vec<String>,
-    /// With --by call-tree, leave out calls that cost less than this share of the total.
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = ranges::percent)]
-    pub threshold: f64,
+    /// With --by call-tree, leave out calls that cost less than this share of the total [default: 1].
+    #[arg(long, value_name = "PERCENT", value_parser = ranges::percent)]
+    pub threshold: Option<f64>,
     /// For -o NAME.svg, .html or .folded, the column that is charted, by its heading: loads, 'dcache misses'. For
     /// NAME.pb.gz (pprof), which has all of them, the first one.
     #[arg(long, value_name = "COLUMN")]
@@ -176,6 +171,14 @@ impl CallOptions {
         let selection = CallSelection { functions: self.functions.clone(), threshold: self.threshold };
         CallsRequest { selection, chart: self.chart.clone(), against: self.against.clone() }
     }
+}
+
+/// Whether rows can include what they call: only functions can. Callers and the call tree always do.
+pub fn check_inclusive(is_inclusive: bool, are_functions: bool) -> anyhow::Result<()> {
+    if is_inclusive && !are_functions {
+        bail!("--inclusive adds what they call to functions: --by function");
+    }
+    Ok(())
 }
 
 impl Rows {
@@ -257,7 +260,8 @@ pub struct MrcOptions {
 pub struct ClassOptions {
     /// Take a unit's class from the first call of a function in it that names one, as count --class does: FUNCTION($1),
     /// FUNCTION($1) ~ PATTERN, FUNCTION() or MARK_*(). Can be given several times. Without, classes are the functions of --unit,
-    /// which can then be given several times. All of the program is divided among classes, whatever rows are. With -o NAME.pb.gz
+    /// which can then be given several times. All of the program is divided among classes, whatever rows are; with --skip and --units,
+    /// all that is executed from the unit after the skipped ones on, until so many have ended. With -o NAME.pb.gz
     /// (pprof), samples have a label class; with -o NAME.callgrind, functions have their class behind their names.
     #[arg(long = "class", value_name = "RULE")]
     pub classes: Vec<engine::ClassRule>,
@@ -303,7 +307,7 @@ pub struct ModelOptions {
     by: Option<Rows>,
     /// With --by function, add to each function what it calls.
     #[arg(long, requires = "by")]
-    inclusive: bool,
+    pub inclusive: bool,
     #[command(flatten)]
     pub calls: CallOptions,
     #[command(flatten)]
@@ -312,8 +316,9 @@ pub struct ModelOptions {
 
 impl ModelOptions {
     /// The rows of the tables, if it is no summary.
-    pub fn result_rows(&self) -> Option<ResultRows> {
-        self.by.map(|by| by.results(self.inclusive))
+    pub fn result_rows(&self) -> anyhow::Result<Option<ResultRows>> {
+        check_inclusive(self.inclusive, self.by == Some(Rows::Function))?;
+        Ok(self.by.map(|by| by.results(self.inclusive)))
     }
 }
 
@@ -321,7 +326,7 @@ impl ModelOptions {
 #[derive(Debug, Args)]
 pub struct CachesOptions {
     /// Classify misses as compulsory, capacity or conflict misses. This takes several times as long.
-    #[arg(long, conflicts_with = "sweeps")]
+    #[arg(long)]
     pub classify: bool,
     #[command(flatten)]
     pub models: ModelOptions,

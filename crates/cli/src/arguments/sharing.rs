@@ -1,14 +1,16 @@
 //! Options of `sharing`.
 
+use analysis::models::OwnRows;
 use clap::{Args, ValueEnum};
 use machine::{CoherentMemory, MachineSetting};
+use session::sharing::SharingRows;
 use trace::interleave::{Assignment, Schedule};
 
 use super::{MachineName, ResultOptions};
 
 /// The rows of a table of shared data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SharingRows {
+pub enum SharingRowName {
     /// Cache lines, with what lies in them and what would avoid their moves.
     CacheLine,
     /// Variables and blocks of the heap, with the same.
@@ -52,16 +54,24 @@ pub enum AssignmentName {
     RunToBlock,
 }
 
-impl SharingRows {
-    /// Whether they are of a simulation in time.
-    pub fn is_of_time(self) -> bool {
-        matches!(self, SharingRows::Processor | SharingRows::Transaction | SharingRows::Request)
-    }
-
-    /// Whether they can be divided among classes of units of work.
-    pub fn has_classes(self) -> bool {
-        use SharingRows::{CacheLine, Class, Data, Function, Instruction, Line, Thread};
-        matches!(self, CacheLine | Data | Thread | Function | Line | Instruction | Class)
+impl From<SharingRowName> for SharingRows {
+    fn from(name: SharingRowName) -> SharingRows {
+        match name {
+            SharingRowName::CacheLine => SharingRows::CacheLine,
+            SharingRowName::Data => SharingRows::Data,
+            SharingRowName::Partner => SharingRows::Partner,
+            SharingRowName::Thread => SharingRows::Thread,
+            SharingRowName::Function => SharingRows::Code(OwnRows::Function),
+            SharingRowName::Line => SharingRows::Code(OwnRows::Line),
+            SharingRowName::Instruction => SharingRows::Code(OwnRows::Instruction),
+            SharingRowName::Class => SharingRows::Class,
+            SharingRowName::State => SharingRows::State,
+            SharingRowName::Node => SharingRows::Node,
+            SharingRowName::Interconnect => SharingRows::Interconnect,
+            SharingRowName::Processor => SharingRows::Processor,
+            SharingRowName::Transaction => SharingRows::Transaction,
+            SharingRowName::Request => SharingRows::Request,
+        }
     }
 }
 
@@ -81,18 +91,18 @@ impl From<AssignmentName> for Assignment {
 pub struct SharingOptions {
     /// One table with a row for each of these, instead of a summary and the first cache lines.
     #[arg(long, value_name = "ROWS")]
-    pub by: Option<SharingRows>,
+    pub by: Option<SharingRowName>,
     /// In time, on a machine with a section [coherence.bus]: throughput, utilization of the bus or of buses and interconnect, cycles per instruction of
     /// each processor by cause, latencies of transactions.
     #[arg(long)]
     pub time: bool,
-    /// In time, on each of these numbers of processors: 1,2,4.
-    #[arg(long, value_name = "N,N...", value_delimiter = ',', conflicts_with_all = ["by", "processors"], value_parser = clap::value_parser!(u32).range(1..=CoherentMemory::MOST_PROCESSORS as i64))]
+    /// In time, on each of these numbers of processors: 1,2,4. With --by, the rows of each.
+    #[arg(long, value_name = "N,N...", value_delimiter = ',', conflicts_with = "processors", value_parser = clap::value_parser!(u32).range(1..=CoherentMemory::MOST_PROCESSORS as i64))]
     pub scaling: Vec<u32>,
     /// In time, for a sample of the execution only: for windows of 1,000 instructions of each processor, one in each PERIOD of
     /// them. Between windows every access changes the caches, and nothing waits for the bus. Results are estimates, with their
-    /// errors.
-    #[arg(long, value_name = "PERIOD", conflicts_with_all = ["by", "scaling"], value_parser = clap::value_parser!(u64).range(1..))]
+    /// errors, of everything or of classes (--by class).
+    #[arg(long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
     pub sample: Option<u64>,
     /// The machine, which must have a section [coherence]: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "present-day")]
@@ -115,14 +125,14 @@ pub struct SharingOptions {
     pub saturated: bool,
     /// Check at each access that caches are coherent: it finds what was stored last, and a store leaves no other copy. It takes
     /// several times as long.
-    #[arg(long, conflicts_with_all = ["time", "scaling", "sample"])]
+    #[arg(long)]
     pub check: bool,
     /// The loads of this function are a device's, by DMA: each reads a line, and snoops. Can be given several times.
-    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["time", "scaling", "sample"])]
+    #[arg(long, value_name = "FUNCTION")]
     pub device_reads: Vec<String>,
     /// The stores of this function are a device's, by DMA: each writes a line, and invalidates copies, or with
     /// coherence.direct_cache_access puts it into the processor's cache. Can be given several times.
-    #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["time", "scaling", "sample"])]
+    #[arg(long, value_name = "FUNCTION")]
     pub device_writes: Vec<String>,
     /// How many instructions a thread executes before another one has its processor, with affinity and round-robin.
     #[arg(long, value_name = "N", default_value_t = Schedule::TIME_SLICE, value_parser = clap::value_parser!(u64).range(1..))]

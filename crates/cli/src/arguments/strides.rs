@@ -48,7 +48,7 @@ pub struct StridesOptions {
     #[arg(long)]
     pub histograms: bool,
     /// Suggest changes: loops to interchange, loads to avoid, indices to sort.
-    #[arg(long, conflicts_with_all = ["histograms", "arrays", "signed"])]
+    #[arg(long, conflicts_with_all = ["by", "depth", "minimum_stride", "in_elements", "histograms", "arrays", "signed"])]
     pub advice: bool,
     /// The machine whose caches the advice is for: a name that pathlength machines lists, or a file.
     #[arg(long, value_name = "MACHINE", default_value = "alphastation500", requires = "advice")]

@@ -16,7 +16,7 @@ pub fn run(options: &CachesOptions) -> anyhow::Result<ExitCode> {
     let console = command.console();
     let simulation = command.simulation(&console)?;
     if let Some(request) = command.sweep(&simulation) {
-        return sweep_misses(&request);
+        return sweep_misses(&request, is_classified);
     }
     command.check_output(&simulation, simulation.has_classes())?;
     let new = if is_classified { Caches::classified } else { Caches::new };

@@ -31,7 +31,7 @@ pub fn run(options: &CallsOptions) -> anyhow::Result<ExitCode> {
     let needs = Needs { functions: &calls.selection.functions, ..Needs::default() };
     let simulated = simulation.run(needs, WithCallTree::new(InstructionCounts::new()))?;
     if let Some(output) = form {
-        calls.write_chains(&simulated, &simulated.model.model, output)?;
+        calls.write_chains(&simulated, &simulated.model, &simulated.model.model, output)?;
         return simulated.finish(&simulation);
     }
     calls.selection.check(simulated.model.tree())?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use session::comparison::Comparison;
 use session::input::Input;
 
@@ -12,8 +13,12 @@ use crate::console::CommandConsole;
 /// Runs the programs with the same arguments, or reads saved counts and traces, and writes the tables of their
 /// differences.
 pub fn run(options: &CompareOptions) -> anyhow::Result<ExitCode> {
+    let sides = [input(options, &options.program_a)?, input(options, &options.program_b)?];
+    if !options.unit.unit.is_empty() && !sides.iter().any(|side| matches!(side, Input::Program { .. })) {
+        bail!("both sides were recorded or counted before: --unit is for a program that is run");
+    }
     let comparison = Comparison {
-        sides: [input(options, &options.program_a)?, input(options, &options.program_b)?],
+        sides,
         program: options.execution.engine.program(),
         unit: options.unit.work(&[]),
         expected: options.execution.ending.expected(),

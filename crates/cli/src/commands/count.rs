@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use analysis::components::Components;
+use anyhow::bail;
 use session::counting::Counting;
 
 use crate::arguments::CountOptions;
@@ -10,6 +11,10 @@ use crate::console::CommandConsole;
 
 /// Runs the program, or takes the counts of a trace or saved ones, and writes the tables.
 pub fn run(options: &CountOptions) -> anyhow::Result<ExitCode> {
+    let has_all_units = options.unit.unit.len() > 1 || !options.classes.is_empty();
+    if options.unit.has_rules() && (has_all_units || options.input.has_all_processes()) {
+        bail!("--units and --batch are of the steady state of a single unit in one process: leave them out");
+    }
     let counting = Counting {
         input: options.input.resolve()?,
         program: options.execution.engine.program(),

@@ -13,7 +13,7 @@ use session::simulation::{Needs, Simulated, Simulation};
 use session::tables::{ModelTables, ResultRows, check_chain_output, write_classes};
 use table::Table;
 
-use crate::arguments::{FaultRows, FaultsOptions};
+use crate::arguments::{FaultRows, FaultsOptions, check_inclusive};
 
 /// Lines in the short table.
 const LINES: usize = 10;
@@ -22,6 +22,7 @@ const RATE: &str = "per 1,000 instructions";
 
 /// Finds the alignment faults of a trace or a program, and writes the tables.
 pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
+    check_inclusive(options.inclusive, options.by == Some(FaultRows::Function))?;
     let console = options.results.console();
     let page = console.page().filter(|_| options.by == Some(FaultRows::Time));
     let simulation = &options.results.simulation(SelectedMachines::default(), &console)?;
@@ -58,8 +59,8 @@ pub fn run(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
 
 /// Simulates the faults of data, or over time, in each class of units of work.
 fn by_data_or_time(simulation: &Simulation, by: FaultRows, page: Option<&Path>) -> anyhow::Result<ExitCode> {
-    simulation.check_classes(false)?;
-    let simulated = simulation.run_with_classes(AlignmentFaults::new())?;
+    simulation.check_classes()?;
+    let simulated = simulation.run(Needs::CLASSES, AlignmentFaults::new())?;
     let (faults, trace) = (&simulated.model, &simulated.trace);
     simulated.check_classes(simulation, &faults.classes)?;
     let table = |part| match by {

@@ -21,7 +21,7 @@ impl<'a> ModelCommand<'a> {
     /// With the machines that the options name.
     pub fn new(options: &'a ModelOptions) -> anyhow::Result<ModelCommand<'a>> {
         let machines = SelectedMachines::find(&options.machines, &options.settings.settings)?;
-        Ok(ModelCommand { options, rows: options.result_rows(), calls: options.calls.request(), machines })
+        Ok(ModelCommand { options, rows: options.result_rows()?, calls: options.calls.request(), machines })
     }
 
     /// Where tables go.
@@ -35,15 +35,13 @@ impl<'a> ModelCommand<'a> {
     }
 
     /// The sweep, if there is one.
-    pub fn sweep<'s>(&'s self, simulation: &'s Simulation) -> Option<SweepRequest<'s>> {
+    pub fn sweep<'s>(&'s self, simulation: &'s Simulation<'s>) -> Option<SweepRequest<'s>> {
         let settings = &self.options.settings;
-        let resume = settings.resume.as_deref();
         let request = || SweepRequest {
-            simulation,
-            rows: self.rows,
+            tables: self.tables(simulation),
             settings: &settings.settings,
             sweeps: &settings.sweeps,
-            resume,
+            resume: settings.resume.as_deref(),
         };
         (!settings.sweeps.is_empty()).then(request)
     }

@@ -6,12 +6,12 @@ use analysis::call_tree::{ObjectReader, WithCallTree, lock_table, object_tables}
 use analysis::models::{ClassResults, DividedByClass, InstructionResults};
 use anyhow::bail;
 use engine::{Configuration, Plan};
-use machine::{Caches, InstructionCounts, MergeableModel, PerProcess};
+use machine::{Caches, InstructionCounts, MergeableModel};
 use report::Format;
 use session::machines::timing_models;
 use session::objects::ObjectRules;
 use session::simulation::{Needs, OWN_PROCESSORS, Simulation};
-use session::tables::{ModelSet, write_divided};
+use session::tables::{sums_of_machines, write_divided};
 
 use super::models::models_of;
 use crate::arguments::{MeasuredEvent, ObjectLayout, ObjectsOptions};
@@ -32,29 +32,35 @@ pub fn run(options: &ObjectsOptions) -> anyhow::Result<ExitCode> {
         );
     }
     match event {
-        MeasuredEvent::Misses => {
-            of_processors(options, simulation, models_of(&simulation.machines, Caches::new))
-        }
+        MeasuredEvent::Misses => write(options, simulation, models_of(&simulation.machines, Caches::new)),
         MeasuredEvent::Cycles => {
-            of_processors(options, simulation, timing_models(&simulation.machines.machines, None)?)
+            write(options, simulation, timing_models(&simulation.machines.machines, None)?)
         }
-        MeasuredEvent::Instructions if has_classes => {
-            by_class(options, simulation, || vec![InstructionCounts::new()])
-        }
-        MeasuredEvent::Instructions => write(options, simulation, vec![InstructionCounts::new()]),
+        MeasuredEvent::Instructions => write(options, simulation, || vec![InstructionCounts::new()]),
     }
 }
 
-/// With a processor for each process.
-fn of_processors<M: InstructionResults + MergeableModel + 'static>(
+/// Runs the program, and writes the table of all that it executes, or of each class of units of work.
+fn write<M: InstructionResults + MergeableModel + 'static>(
     options: &ObjectsOptions,
     simulation: &Simulation,
     make: impl Fn() -> Vec<M> + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
-    match simulation.has_classes() {
-        true => by_class(options, simulation, make),
-        false => write(options, simulation, PerProcess::merging(make)),
+    if simulation.has_classes() {
+        return by_class(options, simulation, make);
     }
+    let (configuration, mut plan) = simulation.prepare(Needs::default())?;
+    let kind = find_rules(options, simulation, &configuration, &mut plan)?;
+    let model = WithCallTree::of_objects(simulation.machine_models(make));
+    let simulated = simulation.run_planned((configuration, plan), model)?;
+    let tree = &simulated.model;
+    let sums = simulation.machines.named_sums(sums_of_machines(&tree.model)?);
+    let results: Vec<_> = sums.iter().map(|(name, sum)| (*name, sum)).collect();
+    let tables = match options.layout.rows() {
+        Ok(rows) => object_tables((rows, reader(options)), &kind, tree, &results),
+        Err(rows) => vec![lock_table(rows, &kind, tree)],
+    };
+    simulated.write(simulation, tables)
 }
 
 /// The same in each class of units of work.
@@ -63,18 +69,18 @@ fn by_class<M: InstructionResults + MergeableModel + 'static>(
     simulation: &Simulation,
     make: impl Fn() -> Vec<M> + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
-    simulation.check_classes(false)?;
-    let (configuration, mut plan) = simulation.prepare_classes()?;
+    simulation.check_classes()?;
+    let (configuration, mut plan) = simulation.prepare(Needs::CLASSES)?;
     let kind = find_rules(options, simulation, &configuration, &mut plan)?;
-    let model = WithCallTree::of_objects(DividedByClass::new(simulation.process_models(make))).with_classes();
+    let model = WithCallTree::of_objects(DividedByClass::new(simulation.machine_models(make))).with_classes();
     let mut simulated = simulation.run_planned((configuration, plan), model)?;
     simulated.notes.extend(simulation.has_own_processors().then(|| OWN_PROCESSORS.into()));
     simulated.model.model.finish();
     let tree = &simulated.model;
     match options.layout.rows() {
         Ok(rows) => {
-            let tables = |machine: &str, part: &ClassResults<M>| {
-                object_tables((rows, reader(options)), &kind, tree, &[(machine, part)])
+            let tables = |machines: &[(&str, &ClassResults<M>)]| {
+                object_tables((rows, reader(options)), &kind, tree, machines)
             };
             write_divided(simulation, &simulated, &tree.model, tables)
         }
@@ -83,26 +89,6 @@ fn by_class<M: InstructionResults + MergeableModel + 'static>(
             simulated.write(simulation, vec![lock_table(rows, &kind, tree)])
         }
     }
-}
-
-/// Runs the program, and writes the table of all that it executes.
-fn write<S: ModelSet>(
-    options: &ObjectsOptions,
-    simulation: &Simulation,
-    models: S,
-) -> anyhow::Result<ExitCode> {
-    let (configuration, mut plan) = simulation.prepare(Needs::default())?;
-    let kind = find_rules(options, simulation, &configuration, &mut plan)?;
-    let model = WithCallTree::of_objects(models);
-    let simulated = simulation.run_planned((configuration, plan), model)?;
-    let tree = &simulated.model;
-    let sums = simulation.machines.named_sums(tree.model.of_machines()?);
-    let results: Vec<_> = sums.iter().map(|(name, sum)| (*name, sum)).collect();
-    let tables = match options.layout.rows() {
-        Ok(rows) => object_tables((rows, reader(options)), &kind, tree, &results),
-        Err(rows) => vec![lock_table(rows, &kind, tree)],
-    };
-    simulated.write(simulation, tables)
 }
 
 /// Finds the rules, checks them, and enters them into the plan. Returns the kind of objects.

@@ -23,11 +23,12 @@ use session::simulation::{KnownProcesses, Simulated};
 use session::tables::{ResultRows, check_chain_output};
 
 use self::live::LiveView;
-use crate::arguments::{ObservedProgram, SampleOptions};
+use crate::arguments::{ObservedProgram, SampleOptions, SampleRows, check_inclusive};
 use crate::console::{CommandConsole, SeparatedOutput};
 
 /// Samples the program, and writes what the options say.
 pub fn run(options: &SampleOptions) -> anyhow::Result<ExitCode> {
+    check_inclusive(options.inclusive, options.by == Some(SampleRows::Function))?;
     let rows = options.by.map(|by| by.results(options.inclusive));
     let results = match rows {
         Some(SampledRows::Results(rows)) => Some(rows),
@@ -59,7 +60,7 @@ pub fn run(options: &SampleOptions) -> anyhow::Result<ExitCode> {
     let simulated =
         Simulated { model: tree, trace, part: None, notes, processes: known, ending, is_whole: true };
     if let Some(output) = form {
-        calls.write_chains(&simulated, &simulated.model.model, output)?;
+        calls.write_chains(&simulated, &simulated.model, &simulated.model.model, output)?;
     } else if let Some(path) = firefox {
         let names = Names::of_trace(&simulated.trace);
         let dictionary = Dictionary::new(&simulated.trace, &names);

@@ -19,7 +19,7 @@ use crate::arguments::{ClassOptions, MeasuredEvent, UnitsOptions};
 use crate::console::CommandConsole;
 
 /// Units are needed.
-const NEEDS: Needs = Needs { units: true, functions: &[] };
+const NEEDS: Needs = Needs { units: true, functions: &[], classes: false };
 
 /// Runs the program, or reads the trace, and writes the tables.
 pub fn run(options: &UnitsOptions) -> anyhow::Result<ExitCode> {

@@ -224,7 +224,7 @@ fn calls_of_a_class_are_those_in_its_units() {
 }
 
 fn calls_in_units(command: &str) {
-    let options = [&[command, "--by", "callee", "--threshold", "0"], &CLASSES[..]].concat();
+    let options = [&[command, "--by", "callee"], &CLASSES[..]].concat();
     let table = table(&options, "transactions");
     let calls = |class: &str, callee: &str| {
         let of = |row: &&Vec<String>| row[0] == class && row[1] == "main" && row[2] == callee;
@@ -563,12 +563,15 @@ fn classes_of_a_trace_are_those_of_the_program() {
     let columns = |table: &Csv| -> BTreeSet<Vec<String>> {
         (0..table[0].len()).map(|column| table.iter().map(|row| row[column].clone()).collect()).collect()
     };
-    for words in [["count", "--by", "function"], ["count", "--by", "mnemonic"]] {
+    for words in [["count", "--by", "function"], ["count", "--by", "mnemonic"], ["count", "--by", "line"]] {
         let direct = columns(&table(&[&words[..], &CLASSES].concat(), "transactions"));
         assert!(direct.len() > 3 && columns(&table_of(&words, &[&trace])) == direct, "{words:?}: {direct:?}");
     }
     // Rows that are not divided among classes are those of a trace without.
     record(&plain, &[]);
+    for words in [["count", "--by", "line"], ["count", "--by", "instruction"]] {
+        assert_eq!(table_of(&words, &[&plain]), table(&words, "transactions"), "{words:?}");
+    }
     for words in [&["caches", "--sweep", "dcache.size=1K,8K"][..], &["sharing", "--by", "state"]] {
         assert_eq!(table_of(words, &[&trace]), table_of(words, &[&plain]), "{words:?}");
     }
@@ -579,12 +582,60 @@ fn classes_of_a_trace_are_those_of_the_program() {
         (&["strides", "--by", "class"], &plain, "is a trace without classes of units: record it"),
         (&["strides", "--unit", "statement"], &trace, "leave out --unit and --class"),
         (&["units"], &trace, "have classes"),
-        (&["caches", "--skip", "1"], &trace, "leave out --skip"),
+        (&["caches", "--skip", "100"], &trace, "leave out fewer"),
+        (&["sharing", "--time", "--machine", "pentium-pro", "--skip", "1"], &trace, "leave out --skip"),
     ] {
         let mut command = pathlength(words);
         command.arg(path);
         let failure = outcome(command).failure();
         assert!(failure.contains(part), "{words:?}: {failure}");
+    }
+}
+
+/// Of a window of units, with everything between them, classes have what a recount finds; and so has a trace.
+#[test]
+fn a_window_of_units_is_divided_among_classes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("classes.plt");
+    let mut command = pathlength(["trace", "--heap", "-o"]);
+    command.arg(&path).args(CLASSES).arg(guest("ev56/family")).arg("transactions");
+    outcome(command).noted_success();
+    let window = ["--skip", "1", "--warm-up", "1", "--units", "3"];
+    with_trace(|trace| {
+        let records = records(trace);
+        let parts = parts(trace, &records);
+        let ends: Vec<usize> = parts[1..].iter().map(|part| part.0).chain([records.len()]).collect();
+        let units: Vec<usize> = (0..parts.len()).filter(|&part| parts[part].1 != OUTSIDE).collect();
+        let mut model = Caches::new(&Machine::find("dec3000").unwrap());
+        trace.images().iter().for_each(|image| events::Consumer::map(&mut model, image));
+        trace.blocks().iter().for_each(|block| events::Consumer::define(&mut model, block));
+        let mut sums = BTreeMap::<String, Vec<u64>>::new();
+        for part in units[1]..=units[4] {
+            let before = model.totals();
+            let own = &records[parts[part].0..ends[part]];
+            events::Consumer::executed(&mut model, events::Thread::default(), own);
+            if part < units[2] {
+                continue;
+            }
+            let now = model.totals();
+            let sum = sums.entry(parts[part].1.to_string()).or_insert_with(|| vec![0; now.len()]);
+            sum.iter_mut().zip(now.iter().zip(&before)).for_each(|(sum, (now, before))| *sum += now - before);
+        }
+        let words = ["caches", "--by", "class", "--machine", "dec3000"];
+        let found = table(&[&words[..], &window, &CLASSES].concat(), "transactions");
+        let mut rows = rows(&found, 3);
+        rows.remove("total").unwrap();
+        assert_eq!(rows, sums);
+        let units: Vec<&str> = found[1..].iter().map(|row| row[1].as_str()).collect();
+        assert_eq!(units, ["2", "1", "", "3"], "{found:?}");
+    });
+    for words in
+        ["time --by class", "time --by line", "calls --by callee", "mrc --streams data", "sharing --by class"]
+    {
+        let words: Vec<&str> = words.split(' ').chain(window).collect();
+        let direct = table(&[&words[..], &CLASSES].concat(), "transactions");
+        assert!(direct.len() > 3, "{words:?}: {direct:?}");
+        assert_eq!(table_of(&words, &[&path]), direct, "{words:?}");
     }
 }
 
@@ -645,30 +696,63 @@ fn processors_time_is_divided_among_classes() {
     assert!(text.quiet_success().contains("Cycles per instruction by class of units of work"));
 }
 
+/// Each number of processors has the classes of a single simulation, and a sample with everything in its windows has its cycles.
+#[test]
+fn numbers_of_processors_and_samples_have_classes() {
+    let in_time = ["sharing", "--machine", "pentium-pro", "--by", "class"];
+    let of = |options: &[&str]| table(&[&in_time[..], options, &CLASSES].concat(), "transactions");
+    let scaled = of(&["--scaling", "1,2"]);
+    let singles = ["1", "2"].map(|number| {
+        let single = of(&["--time", "--processors", number]);
+        assert_eq!(scaled[0][1..], single[0]);
+        let own = single[1..].iter().filter(|row| row[0] != "total");
+        own.map(|row| [&[number.to_string()], &row[..]].concat()).collect::<Vec<_>>()
+    });
+    assert_eq!(scaled[1..], singles.concat());
+    let column = |table: &Csv, name: &str| table[0].iter().position(|it| it == name).unwrap();
+    let exact = of(&["--time"]);
+    for period in ["1", "3000"] {
+        let sample = of(&["--sample", period]);
+        for (row, of_exact) in sample[1..].iter().zip(&exact[1..]) {
+            assert_eq!(row[..2], of_exact[..2], "{sample:?}");
+            let [own, all] = [(&sample, row), (&exact, of_exact)].map(|(table, row)| {
+                ["instructions", "cycles"].map(|name| row[column(table, name)].parse::<u64>().unwrap())
+            });
+            assert_eq!(own[0], all[0], "{sample:?} {exact:?}");
+            assert!(period != "1" || own[1].abs_diff(all[1]) <= 2, "{sample:?} {exact:?}");
+        }
+        assert_eq!(sample.len(), exact.len());
+    }
+    let both = run(
+        "sharing --scaling 1,2 --machine pentium-pro --unit begin_transaction --unit statement :ev56/family transactions",
+    );
+    assert!(both.quiet_success().contains("by class of units of work"));
+}
+
 #[test]
 fn wrong_options_say_what_to_do() {
     for (words, part) in [
         ("caches --by class :ev56/family", "--unit FUNCTION"),
         ("strides --by class :ev56/family", "--unit FUNCTION"),
         ("strides --advice --unit request --class request($1) :ev56/family", "--advice"),
-        ("time --by class --unit request --skip 1 :ev56/family", "leave out --skip"),
-        ("caches --by process --children --unit request --class request($1) :ev56/family", "--by class"),
+        ("time --by class --unit request --skip 10 :ev56/family", "leave out fewer"),
         (
-            "caches --sweep dcache.size=8K,16K --by line --unit request --class request($1) :ev56/family",
-            "--by class, --by unit",
+            "caches --unit statement --unit begin_transaction --warm-up 100 :ev56/family transactions",
+            "--warm-up 100",
         ),
+        ("caches --by entry --unit request --class request($1) :ev56/family", "--by class"),
+        ("caches --by process --children --unit request --class request($1) :ev56/family", "--by class"),
         ("trace -o /nowhere/trace --class request($1) :ev56/family", "--unit FUNCTION"),
         ("trace -o /nowhere/trace --unit request --unit serve --skip 1 :ev56/family", "leave out --skip"),
-        (
-            "time --by line --machine alphastation500-ev5 --machine alphastation500 --unit request --class request($1) :ev56/family",
-            "a single --machine",
-        ),
         ("caches --by class --unit work :ev56/family work", ""),
         ("time --sample 1000 --by line :ev56/family", "--by class, --by process"),
         ("time --sample 1000 --by process :ev56/family", "add --children"),
-        ("mrc --unit request --class request($1) --skip 1 :ev56/family", "leave out --skip"),
         ("faults --by class :ev56/family", "--unit FUNCTION"),
         ("count --by unit --unit request --class request($1) :ev56/family", "calls --by unit"),
+        (
+            "count --batch 3 --unit request --unit statement :ev56/family",
+            "--units and --batch are of the steady state",
+        ),
         ("caches --by class --unit nowhere :ev56/family", "'nowhere'"),
         ("caches --by class --unit thread :ev56/family work", "no unit of work ended"),
     ] {

@@ -47,8 +47,10 @@ fn wrong_variables_are_rejected() {
         assert!(outcome.stderr.contains(problem), "{option}: {}", outcome.stderr);
     }
     let folder = Folder::new();
-    let failure = run(&format!("caches --clear-env {}", folder.trace(":ev56/tiny"))).failure();
-    assert!(failure.contains("is a trace: an environment is for a program that is run"), "{failure}");
+    let refused = run(&format!("caches --clear-env {}", folder.trace(":ev56/tiny")));
+    assert_eq!(refused.code(), 2);
+    let problem = "is a trace: --clear-env is for a program that is run";
+    assert!(refused.stderr.contains(problem), "{}", refused.stderr);
 }
 
 #[test]

@@ -52,17 +52,31 @@ fn counts_of_a_trace_are_those_of_the_run() {
     let trace = folder.path("run.trace");
     run(&format!("trace -o {} :ev56/modes work", trace.display())).quiet_success();
     let trace = trace.display();
-    for by in ["", "--by mnemonic", "--by function", "--by image", "--by group"] {
+    for by in
+        ["", "--by mnemonic", "--by function", "--by image", "--by group", "--by line", "--by instruction"]
+    {
         assert_eq!(tables(&format!("count {by} {trace}")), tables(&format!("count {by} :ev56/modes work")));
     }
     let counts = folder.path("run.counts");
     run(&format!("count -o {} {trace}", counts.display())).quiet_success();
     assert_eq!(tables(&format!("count {}", counts.display())), tables(&format!("count {trace}")));
-    for (options, part) in
-        [("--by line", "no lines"), ("--unit work", "--unit and --class are for a program")]
-    {
-        let failure = run(&format!("count {options} {trace}")).failure();
+    for (words, part) in [
+        (format!("count --by line {}", counts.display()), "no lines"),
+        (format!("count --unit work {trace}"), "--unit and --class are for a program"),
+        (
+            format!("compare --unit work {trace} {}", counts.display()),
+            "both sides were recorded or counted before",
+        ),
+    ] {
+        let failure = run(&words).failure();
         assert!(failure.contains(part), "{failure}");
+    }
+    for words in
+        [format!("count --cpu ev4 {trace}"), format!("compare --cpu ev4 {trace} {}", counts.display())]
+    {
+        let refused = run(&words);
+        assert_eq!(refused.code(), 2, "{words}");
+        assert!(refused.stderr.contains("--cpu is for a program that is run"), "{}", refused.stderr);
     }
     let failure = run(&format!("count {trace} work")).failure();
     assert!(failure.contains("an argument is for a program that is run"), "{failure}");

@@ -166,7 +166,13 @@ fn operations_are_divided_among_classes() {
     assert_eq!(of_counters.first(), Some(&"count"), "{data:?}");
     for (words, part) in [
         (format!("--by state {classes}"), "rows are classes"),
-        (format!("--machine pentium-pro --scaling 1,2 {classes}"), "leave them out"),
+        (format!("--machine pentium-pro --scaling 1,2 --by data {classes}"), "in time, rows are"),
+        (format!("--machine pentium-pro --sample 1000 --by processor {classes}"), "--by class, or no --by"),
+        ("--machine pentium-pro --check --by processor".into(), "--check is for caches without time"),
+        (
+            "--machine pentium-pro --device-reads count --time".into(),
+            "--device-reads is for caches without time",
+        ),
         ("--by class".into(), "--unit FUNCTION"),
         ("--by class --unit nowhere".into(), "'nowhere'"),
     ] {
@@ -468,7 +474,7 @@ fn wrong_requests_are_rejected() {
             "sharing --time --set coherence.bus=none --set coherence.processor=none :ev56/shared",
             "no timed bus",
         ),
-        ("sharing --time --by data :ev56/shared", "by processor, transaction, request and class only"),
+        ("sharing --time --by data :ev56/shared", "in time, rows are processors, transactions"),
         ("sharing --by node :ev56/shared", "has no nodes: add [coherence.nodes]"),
         ("sharing --assign anywhere :ev56/shared", "run-to-block"),
         ("sharing --saturated --assign recorded :ev56/shared", "recorded order"),

@@ -76,7 +76,7 @@ fn a_sweep_has_the_results_of_single_runs() {
     }
 }
 
-/// By class, process, function or unit, each configuration has the rows of a single run, and classes add up to all.
+/// Whatever rows are, each configuration has those of a single run, and classes add up to all.
 #[test]
 fn a_sweep_by_rows_has_the_rows_of_single_runs() {
     let folder = Folder::new();
@@ -90,20 +90,20 @@ fn a_sweep_by_rows_has_the_rows_of_single_runs() {
         ("caches --by unit", units),
         ("caches --by process", processes),
         ("caches --by function --top 3", trace.as_str()),
+        ("caches --by line", classes),
+        ("caches --by caller --function work", classes),
+        ("caches --by function --inclusive", units),
+        ("caches --classify --by call-tree", processes),
+        ("time --by callee", processes),
         ("time --by class", classes),
         ("time --by unit", trace.as_str()),
     ] {
         let swept = table(&format!("{words} --sweep dcache.size=1K,64K --format csv {input}"));
         let mut expected = Vec::new();
         for size in ["1K", "64K"] {
-            // Functions of a trace with classes are those of everything.
-            let single = match words.contains("function") {
-                true => format!("{words} --set dcache.size={size} --format csv :ev56/family transactions"),
-                false => format!("{words} --set dcache.size={size} --format csv {input}"),
-            };
-            let single = table(&single);
+            let single = table(&format!("{words} --set dcache.size={size} --format csv {input}"));
             assert_eq!(swept[0][1..], single[0], "{words} {input}");
-            let is_own = |row: &&Vec<String>| row[0] != "total";
+            let is_own = |row: &&Vec<String>| !row.contains(&"total".into());
             let own = single[1..].iter().filter(is_own);
             expected.extend(own.map(|row| [&[size.to_string()], &row[..]].concat()));
         }
@@ -133,6 +133,24 @@ fn a_sweep_by_rows_has_the_rows_of_single_runs() {
     assert_eq!(run(&words).quiet_success(), "");
     let text = fs::read_to_string(&page).unwrap();
     assert!(text.contains("class = statement") && text.contains("<table>"), "a line for each class");
+}
+
+/// Classes of misses are those of single runs, with a row for each structure.
+#[test]
+fn a_sweep_has_classes_of_misses() {
+    let words = "--format csv :ev56/family transactions";
+    let swept = table(&format!("caches --classify --sweep dcache.size=1K,64K {words}"));
+    let singles = ["1K", "64K"].map(|size| {
+        let single = table(&format!("caches --classify --set dcache.size={size} {words}"));
+        assert_eq!(swept[0][1..], single[0][1..]);
+        single[1..].iter().map(|row| [&[size.to_string()], &row[1..]].concat()).collect::<Vec<_>>()
+    });
+    assert_eq!(swept[1..], singles.concat());
+    let conflicts = |rows: &[Vec<String>]| {
+        let at = swept[0].iter().position(|name| name == "conflict").unwrap();
+        rows.iter().find(|row| row[1] == "dcache").unwrap()[at].parse::<u64>().unwrap()
+    };
+    assert!(conflicts(&singles[0]) > 2 * conflicts(&singles[1]), "{swept:?}");
 }
 
 /// A sweep of 128 machines is killed again and again, and goes on each time.
@@ -223,14 +241,14 @@ fn impossible_sweeps_are_rejected() {
         assert!(failure.contains(problem), "{options}: {failure}");
     }
     for (options, problem) in [
-        ("--by caller", "rows of a sweep are"),
+        ("--by mode", "a trace of programs only"),
+        ("--by function --function main", "--function selects rows"),
+        ("--by class --chart cycles", "--chart is for flame graphs"),
         ("--by process", "add --children"),
         ("--by class", "without classes of units"),
     ] {
         let failure = run(&format!("time {options} --sweep dcache.size=8K,16K {trace}")).failure();
         assert!(failure.contains(problem), "{options}: {failure}");
     }
-    for options in ["--classify --sweep dcache.size=8K", "--sweep dcache.size"] {
-        assert_eq!(run(&format!("caches {options} {trace}")).code(), 2, "{options}");
-    }
+    assert_eq!(run(&format!("caches --sweep dcache.size {trace}")).code(), 2);
 }

@@ -7,7 +7,7 @@ mod processor;
 mod sampling;
 mod unit_counts;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use events::record::{Event, Mark, RecordShape};
 use events::{Block, BlockId, Thread};
@@ -22,7 +22,8 @@ use self::sampling::{ProcessorSampler, WARMING_TURN};
 use self::unit_counts::ProcessorUnitCounts;
 use crate::description::{Bus, BusProcessor, Coherence, Machine};
 use crate::memory::coherence::{AddressSpaces, BusEvent, BusOperation, CoherentMemory, NodeMemory};
-use crate::observe::sampling::SamplingPlan;
+use crate::observe::sample_parts::SampleOwner;
+use crate::observe::sampling::{SamplingPlan, WindowSums};
 
 /// A block, as far as time is concerned.
 #[derive(Clone, Debug)]
@@ -115,6 +116,12 @@ impl Multiprocessor {
         self.sampler.as_ref().map(ProcessorSampler::sampled)
     }
 
+    /// The measurements of a sample in the parts of the execution whose units of work have the same key: picoseconds that are not
+    /// idle.
+    pub fn sampled_by<K: Ord>(&self, key: impl Fn(SampleOwner) -> K) -> Option<BTreeMap<K, WindowSums<1>>> {
+        Some(self.sampler.as_ref()?.sampled_by(&self.processors, key))
+    }
+
     /// Between the windows of a sample, what a transaction takes.
     fn warming_stall(&self) -> Option<u64> {
         self.sampler.as_ref().filter(|sampler| !sampler.is_detailed()).map(ProcessorSampler::stall)
@@ -157,6 +164,7 @@ impl Multiprocessor {
     pub fn feed(&mut self, number: usize, thread: Thread, words: &[u64]) {
         if self.processors[number].thread != thread {
             self.settle(number);
+            self.report_to_sampler(number);
         }
         let processor = &mut self.processors[number];
         if processor.thread != thread {
@@ -171,6 +179,16 @@ impl Multiprocessor {
         for idle in self.processors.iter_mut().filter(|processor| processor.is_idle) {
             idle.is_idle = false;
             idle.wait_until(now, ProcessorCause::Idle);
+        }
+    }
+
+    /// The last block that a processor has executed is complete, and is reported to the sampler before the thread or its unit of work
+    /// changes.
+    fn report_to_sampler(&mut self, number: usize) {
+        let before = std::mem::take(&mut self.processors[number].not_sampled);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.runs(self.processors[number].thread, &self.processors);
+            sampler.executed(before, &self.processors);
         }
     }
 
@@ -204,6 +222,9 @@ impl Multiprocessor {
         let busy = self.processors.iter().enumerate().filter(|(_, processor)| !processor.is_idle);
         let least = busy.min_by_key(|(_, processor)| processor.time).map(|(number, _)| number);
         let number = least.expect("a processor that is not idle");
+        if let Some(sampler) = &mut self.sampler {
+            sampler.runs(self.processors[number].thread, &self.processors);
+        }
         if let Some(open) = self.processors[number].open.take() {
             return self.continue_block(number, open);
         }
@@ -273,6 +294,10 @@ impl Multiprocessor {
         if let Some(unit) = unit {
             self.settle(number);
             self.units.enter(self.processors[number].thread.number, unit);
+            self.report_to_sampler(number);
+            if let Some(sampler) = &mut self.sampler {
+                sampler.enter_unit(unit, &self.processors);
+            }
         }
         let processor = &mut self.processors[number];
         match mark {
@@ -422,7 +447,10 @@ impl Multiprocessor {
         self.processors.iter_mut().for_each(|processor| processor.drain(ProcessorCause::Memory));
         let last = self.now();
         self.processors.iter_mut().for_each(|processor| processor.wait_until(last, ProcessorCause::Idle));
-        (0..self.processors.len()).for_each(|number| self.settle(number));
+        for number in 0..self.processors.len() {
+            self.settle(number);
+            self.report_to_sampler(number);
+        }
         self.memory.end();
     }
 

@@ -2,7 +2,12 @@
 //! each one takes the mean time that windows have shown. So processors that miss more are slower there as well, and have
 //! their share of the instructions in windows.
 
+use std::collections::BTreeMap;
+
+use events::Thread;
+
 use super::processor::{ProcessorCause, ProcessorState};
+use crate::observe::sample_parts::SampleOwner;
 use crate::observe::sampling::{Estimate, SamplingPlan, WindowSampler, WindowSums};
 
 /// The time that is not idle, that of each cause, and the number of transactions.
@@ -63,6 +68,25 @@ impl ProcessorSampler {
         if self.sampler.sampled.windows != windows {
             self.stall = self.sampler.sampled.stall();
         }
+    }
+
+    /// A processor executes a thread from now on.
+    pub fn runs(&mut self, thread: Thread, processors: &[ProcessorState]) {
+        self.sampler.runs(thread, || sums(processors));
+    }
+
+    /// The thread that runs is in this unit of work from now on, or in none.
+    pub fn enter_unit(&mut self, unit: Option<u64>, processors: &[ProcessorState]) {
+        self.sampler.enter_unit(unit, sums(processors));
+    }
+
+    /// The measurements in the parts of the execution whose units of work have the same key.
+    pub fn sampled_by<K: Ord>(
+        &self,
+        processors: &[ProcessorState],
+        key: impl Fn(SampleOwner) -> K,
+    ) -> BTreeMap<K, WindowSums<1>> {
+        self.sampler.sums_by(sums(processors), key)
     }
 
     pub fn reset_counts(&mut self, processors: &[ProcessorState]) {

@@ -75,6 +75,11 @@ impl<M: Model> Consumer for ParallelModels<M> {
         }
     }
 
+    fn unit_class(&mut self, unit: u64, class: &str) {
+        // It may be known before the records of the unit are observed.
+        self.models.iter_mut().for_each(|model| model.unit_class(unit, class));
+    }
+
     fn process_ended(&mut self, process: u32) {
         self.drain();
         self.models.iter_mut().for_each(|model| model.process_ended(process));

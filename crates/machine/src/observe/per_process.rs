@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use events::{Block, Consumer, MappedImage, Thread};
+use events::{Block, BlockId, Consumer, HitFilter, MappedImage, Thread};
 
 use crate::{Model, ModelNeeds};
 
@@ -122,6 +122,11 @@ impl<M: Model> PerProcess<M> {
         model
     }
 
+    /// The model that all processes share, if they do: only one has a hit filter.
+    fn shared_model_mut(&mut self) -> Option<&mut M> {
+        self.models.get_mut(&SHARED).filter(|_| self.is_shared)
+    }
+
     /// All models, and the merged one.
     fn all_models_mut(&mut self) -> impl Iterator<Item = &mut M> {
         let merged = self.ended.as_mut().and_then(|ended| ended.model.as_mut());
@@ -179,6 +184,21 @@ impl<M: Model> Consumer for PerProcess<M> {
         }
         if let Some(model) = self.models.get_mut(&number) {
             model.executed(thread, records);
+        }
+    }
+
+    fn hit_filter(&mut self) -> Option<HitFilter> {
+        self.shared_model_mut()?.hit_filter()
+    }
+
+    fn first_instruction(&self, block: BlockId) -> u32 {
+        let shared = self.models.get(&SHARED).filter(|_| self.is_shared);
+        shared.map_or(0, |model| model.first_instruction(block))
+    }
+
+    fn executed_filtered(&mut self, block: BlockId, executions: u64) {
+        if let Some(model) = self.shared_model_mut() {
+            model.executed_filtered(block, executions);
         }
     }
 

@@ -227,7 +227,14 @@ impl<const N: usize> WindowSampler<N> {
             self.parts.enter(thread);
             self.left -= self.plan.start_of(thread.process) as i64;
             self.next_phase(|| [0; N]);
-        } else if self.parts.is_other(thread) {
+        } else {
+            self.runs(thread, counts);
+        }
+    }
+
+    /// A thread executes from now on, on one of several processors that are one sample together.
+    pub fn runs(&mut self, thread: Thread, counts: impl Fn() -> [u64; N]) {
+        if self.parts.is_other(thread) {
             self.settle(counts());
             self.parts.enter(thread);
         }

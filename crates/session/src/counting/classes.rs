@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use analysis::code_counts::code_by_class;
+use analysis::names::Names;
 use analysis::run_counts::RunCounts;
 use analysis::units::Phase;
 use anyhow::bail;
@@ -44,7 +45,9 @@ impl Counting<'_> {
         let description = describe_run(&configuration, notes);
         let rules = self.components.as_ref();
         let counts = RunCounts::of_owners(description, &counted.counts, &counted.classes, Vec::new(), rules);
-        let code = || self.code_rows().map(|rows| code_by_class(rows, &counted.counts, &counted.classes));
+        let names = Names::of_counts(&counted.counts);
+        let code =
+            || self.code_rows().map(|rows| code_by_class(rows, &counted.counts, &names, &counted.classes));
         match self.saved_path() {
             Some(path) => save(&counts, path)?,
             None => self.write_tables(&counts, code(), true)?,

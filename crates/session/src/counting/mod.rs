@@ -10,13 +10,14 @@ use std::process::ExitCode;
 use analysis::code_counts::{CodeRows, code_table};
 use analysis::components::Components;
 use analysis::environment::describe_environment;
-use analysis::run_counts::{self, RunCounts, RunDescription};
+use analysis::names::Names;
+use analysis::run_counts::{self, RunCounts, RunDescription, TraceCounts};
 use analysis::units::SteadyRules;
 use anyhow::bail;
 use engine::{Configuration, UnitOfWork};
-use trace::{EnvironmentSummary, Trace};
-
 use report::FileForm;
+use table::Table;
+use trace::{EnvironmentSummary, Trace};
 
 use crate::console::{Console, check_output_or};
 use crate::input::Input;
@@ -84,11 +85,19 @@ pub struct Counting<'a> {
 impl Counting<'_> {
     /// Counts, or reads the counts, and writes tables or a file of counts. Returns the exit status.
     pub fn write(&self) -> anyhow::Result<ExitCode> {
+        if let Input::Trace(path) | Input::SavedCounts(path) = &self.input
+            && self.unit.is_some()
+        {
+            bail!(
+                "{} was recorded or counted before: --unit and --class are for a program that is run",
+                path.display()
+            );
+        }
         match &self.input {
             Input::Trace(path) => self.of_trace(path),
             Input::SavedCounts(path) if is_folder(path) => self.of_folder(path),
             Input::SavedCounts(path) => {
-                self.write_earlier(path, RunCounts::open(path)?)?;
+                self.write_earlier(path, RunCounts::open(path)?, None)?;
                 Ok(ExitCode::SUCCESS)
             }
             Input::Attached(attached) => {
@@ -163,8 +172,10 @@ impl Counting<'_> {
         if self.console.takes_counts(&counted) && self.saved_path().is_none() {
             return Ok(ExitCode::SUCCESS);
         }
-        let code =
-            self.code_rows().map(|rows| code_table(rows, &counted.counts, counted.measurement.as_ref()));
+        let names = Names::of_counts(&counted.counts);
+        let code = self
+            .code_rows()
+            .map(|rows| code_table(rows, &counted.counts, &names, counted.measurement.as_ref()));
         let ending = counted.ending.clone();
         let counts = run_counts_of(&configuration, self.functions().first(), counted);
         match self.saved_path() {
@@ -176,17 +187,15 @@ impl Counting<'_> {
 
     /// The counts of a trace.
     fn of_trace(&self, path: &Path) -> anyhow::Result<ExitCode> {
-        let (counts, is_whole) = counts_of_trace(self.console, path)?;
-        self.write_earlier(path, counts)?;
+        let (TraceCounts { counts, code, .. }, is_whole) =
+            counts_of_trace(self.console, path, self.code_rows())?;
+        self.write_earlier(path, counts, code)?;
         Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
     /// Writes counts that were made before.
-    fn write_earlier(&self, path: &Path, mut counts: RunCounts) -> anyhow::Result<()> {
+    fn write_earlier(&self, path: &Path, mut counts: RunCounts, code: Option<Table>) -> anyhow::Result<()> {
         let path = path.display();
-        if !self.functions().is_empty() || self.has_class_rules() {
-            bail!("{path} was recorded or counted before: --unit and --class are for a program that is run");
-        }
         match self.rows {
             Some(CountRows::Process) if counts.processes().is_empty() => {
                 bail!("{path} has one process: save all with count --children")
@@ -197,7 +206,7 @@ impl Counting<'_> {
             Some(CountRows::Owner) if !counts.has_owners() => bail!(
                 "{path} says nothing of who executed the instructions: save it with count --children, or with classes of units"
             ),
-            Some(CountRows::Code(_)) => {
+            Some(CountRows::Code(_)) if code.is_none() => {
                 bail!("{path} has functions, but no lines and addresses: count the program again")
             }
             _ if counts.has_classes() => self.check_class_rows()?,
@@ -208,7 +217,7 @@ impl Counting<'_> {
         }
         let environment = counts.description.environment.as_ref().map(describe_environment);
         counts.description.notes.extend(environment.map(|it| format!("The environment of the run: {it}.")));
-        self.write_tables(&counts, None, false)
+        self.write_tables(&counts, code, false)
     }
 
     /// The rows, if they are lines or instructions. Saved counts do not have those.
@@ -258,14 +267,20 @@ pub fn run_counts_of(configuration: &Configuration, unit: Option<&String>, count
     RunCounts::new(description, &counted.counts, unit.map(String::as_str).zip(counted.measurement))
 }
 
-/// The counts of a trace, and whether all of it could be read.
-pub fn counts_of_trace(console: &dyn Console, path: &Path) -> anyhow::Result<(RunCounts, bool)> {
+/// The counts of a trace, also by line or instruction if these rows are given; and whether all of it could be read.
+pub fn counts_of_trace(
+    console: &dyn Console,
+    path: &Path,
+    code: Option<CodeRows>,
+) -> anyhow::Result<(TraceCounts, bool)> {
     let trace = Trace::open(path)?;
-    let (counts, problems) = run_counts::of_trace(&trace)?;
+    let counts = run_counts::of_trace(&trace, code)?;
+    let problems = &counts.problems;
     report_damage(console, &trace, path);
     problems.iter().for_each(|problem| console.report_problem(&problem.to_string()));
     protect_images(trace.images().iter().map(|image| image.path.as_path()));
-    Ok((counts, problems.is_empty() && trace.problems().is_empty()))
+    let is_whole = problems.is_empty() && trace.problems().is_empty();
+    Ok((counts, is_whole))
 }
 
 /// Saves counts.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::code_counts::{code_by_class, code_table};
+use analysis::names::Names;
 use analysis::run_counts::{ProcessSums, RunDescription};
 use anyhow::bail;
 use engine::{Configuration, ProcessState, ProcessTreeCounts, UnitOfWork};
@@ -94,11 +95,12 @@ impl Counting<'_> {
         if let Some(path) = self.saved_path() {
             return save(&counts, path);
         }
+        let names = Names::of_counts(&tree.counts);
         let code = match self.rows {
             Some(CountRows::Unit) => Some(unit_table(tree, counts.processes())),
             _ => self.code_rows().map(|rows| match &process_tree::classes(tree)[..] {
-                [] => code_table(rows, &tree.counts, None),
-                classes => code_by_class(rows, &tree.counts, classes),
+                [] => code_table(rows, &tree.counts, &names, None),
+                classes => code_by_class(rows, &tree.counts, &names, classes),
             }),
         };
         self.write_tables(&counts, code, has_run)

@@ -12,7 +12,7 @@ use analysis::replay::{Replay, ReplayOrder, Selection};
 use anyhow::bail;
 use engine::{ClassRule, Configuration, Plan};
 use host::without_signals;
-use machine::{MergeableModel, Model, PerProcess, WarmUp};
+use machine::{MergeableModel, Model, PerProcess, UnitWindow, WarmUp};
 use trace::Trace;
 
 pub use self::part::{PlannedPart, SimulatedPart};
@@ -37,11 +37,9 @@ pub struct Simulation<'a> {
     /// The surroundings of a program.
     pub program: ProgramSettings,
     /// The processor that a program runs on, if not the newest of the machines'.
-    pub cpu: Option<isa::CpuModel>,
+    pub cpu: Option<isa::Processors>,
     /// The part of it.
     pub part: SimulatedPart,
-    /// Options that were given and are for programs only.
-    pub program_options: Vec<&'static str>,
     /// Whether all processes are simulated.
     pub all_processes: bool,
     /// Processors of the host to use for a program: 1 or 2; otherwise two, if there are two.
@@ -63,6 +61,13 @@ pub struct Needs<'a> {
     pub units: bool,
     /// Functions that must exist.
     pub functions: &'a [String],
+    /// Units with their classes, and everything outside of them.
+    pub classes: bool,
+}
+
+impl Needs<'_> {
+    /// Those of results that are divided among classes of units of work.
+    pub const CLASSES: Needs<'static> = Needs { units: false, functions: &[], classes: true };
 }
 
 /// What is to be run, and what of it is observed.
@@ -70,28 +75,33 @@ pub type PlannedRun = (Configuration, Plan);
 
 impl Simulation<'_> {
     /// Simulates a model on the execution.
-    pub fn run<M: Model + 'static>(&self, needs: Needs, mut model: M) -> anyhow::Result<Simulated<M>> {
-        let mut simulated = match &self.input {
-            Input::Trace(path) => {
-                let trace = Trace::open(path)?;
-                let selection = self.selection(&trace, needs.units)?;
-                if is_parallel(None) {
-                    model.use_worker_thread()?;
-                }
-                self.replay(trace, &selection, ReplayOrder::Time, model)?
-            }
-            _ => self.observe(self.prepare(needs)?, model)?,
-        };
-        simulated.notes.extend(self.machines.note());
-        Ok(simulated)
+    pub fn run<M: Model + 'static>(&self, needs: Needs, model: M) -> anyhow::Result<Simulated<M>> {
+        self.run_on(self.open()?, needs, model)
     }
 
-    /// Simulates a model on all of a program or a trace, whose units of work have classes.
-    pub fn run_with_classes<M: Model + 'static>(&self, model: M) -> anyhow::Result<Simulated<M>> {
+    /// Opens the trace, if the input is one.
+    pub fn open(&self) -> anyhow::Result<Option<Trace>> {
         match &self.input {
-            Input::Trace(path) => self.replay_all(Trace::open(path)?, model),
-            _ => self.run_planned(self.prepare_classes()?, model),
+            Input::Trace(path) => Ok(Some(Trace::open(path)?)),
+            _ => Ok(None),
         }
+    }
+
+    /// Simulates a model on the trace that was opened, or on a program that is run or runs already.
+    pub fn run_on<M: Model + 'static>(
+        &self,
+        trace: Option<Trace>,
+        needs: Needs,
+        mut model: M,
+    ) -> anyhow::Result<Simulated<M>> {
+        let Some(trace) = trace else { return self.run_planned(self.prepare(needs)?, model) };
+        let selection = self.selection(&trace, needs)?;
+        if is_parallel(None) {
+            model.use_worker_thread()?;
+        }
+        let mut simulated = self.replay(trace, &selection, ReplayOrder::Time, model)?;
+        simulated.notes.extend(self.machines.note());
+        Ok(simulated)
     }
 
     /// Models that `make` makes: one for each process if all are simulated, or one that the processes of a trace share.
@@ -113,26 +123,13 @@ impl Simulation<'_> {
         Ok(simulated)
     }
 
-    /// Replays all of a trace that is selected in the order of time, and simulates a model on it.
-    pub fn replay_all<M: Model>(&self, trace: Trace, mut model: M) -> anyhow::Result<Simulated<M>> {
-        let selection = self.selection(&trace, false)?;
-        if is_parallel(None) {
-            model.use_worker_thread()?;
-        }
-        let mut simulated = self.replay(trace, &selection, ReplayOrder::Time, model)?;
-        simulated.notes.extend(self.machines.note());
-        Ok(simulated)
-    }
-
     /// The program to run, and the part of it to observe. A program that runs already checks names itself.
     pub fn prepare(&self, needs: Needs) -> anyhow::Result<PlannedRun> {
+        if needs.classes {
+            return self.configured(self.part.planned.plan_of_classes(&self.class_rules)?, needs.functions);
+        }
         self.check_units(needs.units)?;
         self.configured(self.part.plan()?, needs.functions)
-    }
-
-    /// The program to run, all of which is observed, and whose units have classes.
-    pub fn prepare_classes(&self) -> anyhow::Result<PlannedRun> {
-        self.configured(self.part.planned.plan_of_classes(&self.class_rules)?, &[])
     }
 
     fn configured(&self, plan: Plan, functions: &[String]) -> anyhow::Result<PlannedRun> {
@@ -140,7 +137,7 @@ impl Simulation<'_> {
         if !self.part.threads.is_empty() || !self.part.modes.is_empty() {
             bail!("--thread, --process and --mode choose from a trace, and {file} is none");
         }
-        let cpu = self.cpu.or(self.machines.cpu()).unwrap_or(self.program.cpu);
+        let cpu = self.cpu.or(self.machines.cpu().map(Into::into)).unwrap_or(self.program.cpu);
         let program = ProgramSettings { cpu, ..self.program.clone() };
         let configuration = match &self.input {
             Input::Program { path, arguments } => program.configuration(path, arguments, true),
@@ -162,24 +159,34 @@ impl Simulation<'_> {
         Ok((configuration, plan))
     }
 
-    /// The model with its warm-up, which begins with the unit `first`.
-    fn with_warm_up<M: Model>(&self, model: M, first: u64) -> WarmUp<M> {
-        WarmUp::new(model, first..first.saturating_add(self.part.warm_up))
+    /// The model with its warm-up; if everything is executed for it, with the window that it observes.
+    fn with_warm_up<M: Model>(&self, model: M, plan: &Plan) -> WarmUp<M> {
+        let window = self.part.window();
+        match plan.unit {
+            None if plan.classes.is_some() => WarmUp::of_window(model, 0, window),
+            _ => WarmUp::new(model, window.skipped..window.skipped.saturating_add(window.warm_up)),
+        }
     }
 
     /// The model after the simulation. An error if no unit was counted.
-    fn without_warm_up<M: Model>(&self, trace: &Trace, warm_up: WarmUp<M>) -> anyhow::Result<M> {
+    fn without_warm_up<M: Model>(&self, warm_up: WarmUp<M>) -> anyhow::Result<M> {
+        if warm_up.is_before_window() {
+            bail!(
+                "no more units of work began than --skip {} leaves out: leave out fewer",
+                self.part.planned.skip
+            );
+        }
         if warm_up.is_warming() {
-            bail!(self.only_warm_up(trace));
+            bail!(self.only_warm_up());
         }
         Ok(warm_up.model)
     }
 
     /// The error of a simulation whose units all belong to the warm-up.
-    pub(crate) fn only_warm_up(&self, trace: &Trace) -> String {
-        let (unit, calls) = (trace.header().unit.as_deref().unwrap_or_default(), self.part.warm_up);
+    pub(crate) fn only_warm_up(&self) -> String {
         format!(
-            "all calls of {unit} that were simulated belong to the warm-up: give less than --warm-up {calls}"
+            "all units of work that were simulated belong to the warm-up: give less than --warm-up {}",
+            self.part.warm_up
         )
     }
 
@@ -204,7 +211,7 @@ impl Simulation<'_> {
         let is_parallel = is_parallel(self.host_processors);
         // The program's signals must be delivered to its own threads.
         let has_worker = is_parallel && without_signals(|| model.use_worker_thread())?;
-        let model = self.with_warm_up(model, self.part.planned.skip);
+        let model = self.with_warm_up(model, &plan);
         let progress = self.console.begin_run(true);
         configuration.settings.executed = progress.instructions();
         let live = live::run(&configuration, &plan, model, is_parallel && !has_worker);
@@ -216,7 +223,7 @@ impl Simulation<'_> {
         }
         let part = self.note(&live.trace);
         let notes = until(&live.ending).into_iter().chain(left_out(live.forked)).collect();
-        let model = self.without_warm_up(&live.trace, live.model)?;
+        let model = self.without_warm_up(live.model)?;
         let (trace, ending) = (live.trace, Some(live.ending));
         Ok(Simulated { model, trace, part, notes, processes: KnownProcesses::new(), ending, is_whole: true })
     }
@@ -242,7 +249,7 @@ impl Simulation<'_> {
                 bail!("{file}: there are no instructions to simulate in this trace");
             }
             let progress = self.console.begin_replay(instructions, true);
-            let Ok(simulated) = replay.run_model(model, self.part.warm_up, &mut |instructions| {
+            let Ok(simulated) = replay.run_model(model, self.part.window(), &mut |instructions| {
                 progress.advance(instructions);
                 Ok::<(), Infallible>(())
             });
@@ -250,7 +257,7 @@ impl Simulation<'_> {
         });
         let (model, problems) = simulated??;
         let is_whole = self.report_problems(&trace, problems);
-        let (part, model) = (self.note(&trace), self.without_warm_up(&trace, model)?);
+        let (part, model) = (self.note(&trace), self.without_warm_up(model)?);
         let notes = trace.header().has_system().then(|| REFILLS.into()).into_iter().collect();
         let processes = KnownProcesses::new();
         Ok(Simulated { model, trace, part, notes, processes, ending: None, is_whole })
@@ -285,8 +292,32 @@ impl Simulation<'_> {
                 "Only calls of {unit} are simulated: {beginning} keep their contents between calls."
             ));
         }
+        if planned.counts_units() || self.part.warm_up > 0 {
+            return Some(self.note_of_window());
+        }
         let is_part = planned.from.is_some() || planned.until.is_some();
         is_part.then(|| "Only a part of the run is simulated: caches begin empty.".into())
+    }
+}
+
+impl Simulation<'_> {
+    /// The note on the window of an execution whose units have classes.
+    fn note_of_window(&self) -> String {
+        let count = |units: u64| {
+            let plural = if units == 1 { "" } else { "s" };
+            format!("{} unit{plural} of work", table::separated(&units.to_string()))
+        };
+        let UnitWindow { skipped, warm_up, units } = self.part.window();
+        let begin = match skipped {
+            0 => "from the beginning".into(),
+            skipped => format!("after {}", count(skipped)),
+        };
+        let warm_up = match warm_up {
+            0 => String::new(),
+            units => format!(", of which {} at first warm up and are not counted", count(units)),
+        };
+        let until = units.map_or(String::new(), |units| format!(", until the end of {}", count(units)));
+        format!("Everything {begin} is simulated{warm_up}{until}: caches begin empty.")
     }
 }
 

@@ -3,9 +3,10 @@
 use analysis::replay::Selection;
 use anyhow::bail;
 use engine::{ClassPlan, ClassRule, Plan, ProgramLocation, UnitPlan};
+use machine::UnitWindow;
 use trace::{ExecutionMode, Trace};
 
-use super::Simulation;
+use super::{Needs, Simulation};
 
 /// The error of classes without units of work.
 const NO_FUNCTION: &str = "classes are those of units of work: name their function with --unit FUNCTION";
@@ -61,7 +62,7 @@ impl PlannedPart {
 
     /// The plan of a recording of everything, whose units have classes.
     pub(super) fn plan_of_classes(&self, rules: &[ClassRule]) -> anyhow::Result<Plan> {
-        let whole = PlannedPart { unit: Vec::new(), ..self.clone() };
+        let whole = PlannedPart { unit: Vec::new(), skip: 0, units: None, ..self.clone() };
         let classes = ClassPlan { functions: self.unit.clone(), rules: rules.to_vec() };
         Ok(Plan { classes: Some(classes), ..whole.plan()? })
     }
@@ -86,6 +87,11 @@ pub struct SimulatedPart {
 }
 
 impl SimulatedPart {
+    /// The part as a window of everything that is executed.
+    pub(super) fn window(&self) -> UnitWindow {
+        UnitWindow { skipped: self.planned.skip, warm_up: self.warm_up, units: self.planned.units }
+    }
+
     /// The number of units to simulate: warm-up units and counted ones.
     fn simulated_units(&self) -> Option<u64> {
         self.planned.units.map(|units| units.saturating_add(self.warm_up))
@@ -125,9 +131,8 @@ impl Simulation<'_> {
         self.asks_for_classes() || self.is_recorded_with_classes
     }
 
-    /// Whether the options of classes fit together, and the input has some. Only tables with a row for each class are made of several
-    /// machines.
-    pub fn check_classes(&self, is_of_sums: bool) -> anyhow::Result<()> {
+    /// Whether the options of classes fit together, and the input has some.
+    pub fn check_classes(&self) -> anyhow::Result<()> {
         let (planned, file) = (&self.part.planned, &self.input);
         if file.is_trace() {
             if !planned.unit.is_empty() || !self.class_rules.is_empty() {
@@ -143,23 +148,13 @@ impl Simulation<'_> {
         } else if planned.unit.is_empty() {
             bail!(NO_FUNCTION);
         }
-        if self.machines.names.len() > 1 && !is_of_sums {
-            bail!("a table of rows in each class is of one machine: give a single --machine");
-        }
-        if planned.counts_units() || self.part.warm_up > 0 {
-            bail!("with classes, everything is simulated: leave out --skip, --units and --warm-up");
-        }
         Ok(())
     }
 
     /// The part of a trace to simulate. The options have the same meaning as for programs.
-    pub(super) fn selection(&self, trace: &Trace, needs_units: bool) -> anyhow::Result<Selection> {
+    pub(super) fn selection(&self, trace: &Trace, needs: Needs) -> anyhow::Result<Selection> {
+        let needs_units = needs.units && !needs.classes;
         let (part, plan, file) = (&self.part, &self.part.planned, &self.input);
-        let of_programs = [(plan.from.is_some(), "--from"), (plan.until.is_some(), "--until")];
-        let of_programs = of_programs.into_iter().filter_map(|(is_given, option)| is_given.then_some(option));
-        if let Some(what) = of_programs.chain(self.program_options.iter().copied()).next() {
-            bail!("{file} is a trace: {what} is for a program that is run");
-        }
         let unit = trace.header().unit.as_ref();
         if let Some(function) = plan.unit.iter().find(|function| Some(*function) != unit) {
             match unit {
@@ -169,14 +164,17 @@ impl Simulation<'_> {
         }
         // The function of a trace's units is named in the trace.
         let chooses_units = !plan.unit.is_empty() || plan.counts_units() || part.warm_up > 0;
-        if unit.is_none() && (chooses_units || needs_units) && self.is_recorded_with_classes {
+        let has_classes = !trace.unit_classes().is_empty();
+        if needs_units && has_classes {
             bail!(
                 "the units of work in {file} have classes: see those of each by count, or by caches, time or calls --by unit"
             );
         }
-        if unit.is_none() && (chooses_units || needs_units) {
+        if unit.is_none() && !has_classes && (chooses_units || needs_units) {
             bail!("{file} has no units of work: record it with --unit FUNCTION");
         }
+        // Of a trace with classes everything is read, and the model observes a window of it.
+        let chooses_units = chooses_units && !has_classes;
         let first = trace.first_unit().unwrap_or(0);
         let first = first.saturating_add(plan.skip);
         if chooses_units && matches!(trace.unit(first), Ok(None)) {

@@ -23,7 +23,7 @@ impl Simulation<'_> {
         (configuration, plan): PlannedRun,
         model: M,
     ) -> anyhow::Result<Simulated<M>> {
-        let model = self.with_warm_up(model, self.part.planned.skip);
+        let model = self.with_warm_up(model, &plan);
         let begin = |warm_up: &mut WarmUp<M>| {
             if is_parallel(self.host_processors) {
                 // Without threads the model works on this one.
@@ -41,7 +41,7 @@ impl Simulation<'_> {
         let part = self.note(&observed.trace);
         let mut notes: Vec<String> = observed.ending.as_ref().and_then(until).into_iter().collect();
         notes.extend(process_notes(attached, &observed.processes, observed.left_out));
-        let model = self.without_warm_up(&observed.trace, observed.model)?;
+        let model = self.without_warm_up(observed.model)?;
         let (trace, ending) = (observed.trace, observed.ending);
         let processes = observed.processes.into_iter().map(|process| (process.process, process)).collect();
         Ok(Simulated { model, trace, part, notes, processes, ending, is_whole: true })

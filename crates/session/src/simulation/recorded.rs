@@ -1,16 +1,14 @@
 //! The trace of an input: of a program that is run, one that is recorded and is gone afterwards.
 
 use analysis::multiprocessor::{self, MultiprocessorReplay};
-use analysis::names::Names;
-use analysis::replay::{Dictionary, Filter, ReplayOrder, Selection};
+use analysis::replay::{Replay, ReplayOrder, Selection};
 use anyhow::{Context, bail};
 use engine::Plan;
 use machine::{Model, Multiprocessor};
 use trace::interleave::Schedule;
 use trace::{Chunk, Trace};
 
-use super::{KnownProcesses, Needs, PlannedRun, Simulated, Simulation};
-use crate::input::Input;
+use super::{KnownProcesses, Needs, Simulated, Simulation};
 use crate::measure::Ending;
 use crate::program::until;
 use crate::record;
@@ -30,19 +28,12 @@ impl Simulation<'_> {
     /// Opens the trace; or runs the program or attaches to it, and records it with marks of the heap, and with the classes of its units
     /// of work if it `has_classes`.
     pub fn record(&self, has_classes: bool) -> anyhow::Result<RecordedInput> {
-        if let Input::Trace(path) = &self.input {
-            let trace = Trace::open(path)?;
-            let selection = self.selection(&trace, false)?;
+        let needs = Needs { classes: has_classes, ..Needs::default() };
+        if let Some(trace) = self.open()? {
+            let selection = self.selection(&trace, needs)?;
             return Ok(RecordedInput { trace, selection, ending: None });
         }
-        self.record_planned(if has_classes {
-            self.prepare_classes()?
-        } else {
-            self.prepare(Needs::default())?
-        })
-    }
-
-    fn record_planned(&self, (mut configuration, plan): PlannedRun) -> anyhow::Result<RecordedInput> {
+        let (mut configuration, plan) = self.prepare(needs)?;
         let plan = Plan { heap: true, ..plan };
         let folder = temporary_folder("trace").context("there is no folder for a temporary trace")?;
         let path = folder.path().join("trace");
@@ -97,10 +88,32 @@ impl Simulation<'_> {
                 self.input
             );
         }
-        let names = Names::of_trace(&trace);
-        let dictionary = Dictionary::new(&trace, &names);
-        let filter = Filter::new(&selection, &dictionary)?;
-        let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
+        if !trace.unit_classes().is_empty() && self.part.planned.counts_units() {
+            bail!(
+                "in time, everything of an execution with classes is simulated, as processors wait for each other: leave out --skip and --units"
+            );
+        }
+        let replayed = Replay::of_part(&trace, &selection, ReplayOrder::Time, |replay| {
+            self.replay_each(&trace, replay, schedule, processors, new_model)
+        });
+        let (models, problems) = replayed??;
+        let is_whole = self.report_problems(&trace, problems);
+        let part = self.note(&trace);
+        let notes = ending.as_ref().and_then(until).into_iter().chain(self.machines.note()).collect();
+        let processes = KnownProcesses::new();
+        Ok((Simulated { model: (), trace, part, notes, processes, ending, is_whole }, models))
+    }
+
+    /// Simulates the selected part of a trace once for each of these numbers of processors.
+    fn replay_each(
+        &self,
+        trace: &Trace,
+        replay: &Replay,
+        schedule: Schedule,
+        processors: &[u32],
+        new_model: impl Fn(u32) -> Multiprocessor,
+    ) -> anyhow::Result<(Vec<Multiprocessor>, Vec<trace::Error>)> {
+        let is_wanted = |chunk: &Chunk| replay.filter.chunk(chunk);
         let chunks = trace.chunks().iter().filter(|chunk| is_wanted(chunk));
         let instructions = chunks.map(|chunk| chunk.instructions).fold(0, u64::saturating_add);
         let progress = self.console.begin_replay(instructions.saturating_mul(processors.len() as u64), true);
@@ -108,21 +121,17 @@ impl Simulation<'_> {
         for &processors in processors {
             let mut model = new_model(processors);
             let schedule = Schedule { processors, ..schedule };
-            let part = MultiprocessorReplay { schedule, warm_up: self.part.warm_up };
+            let selected = (!replay.filter.takes_all()).then_some(replay);
+            let part = MultiprocessorReplay { schedule, warm_up: self.part.warm_up, selected };
             let advance = &mut |count| progress.advance(count);
-            let replayed = multiprocessor::replay(&trace, part, is_wanted, &mut model, advance);
+            let replayed = multiprocessor::replay(trace, part, is_wanted, &mut model, advance);
             if replayed.is_warming {
                 drop(progress);
-                bail!(self.only_warm_up(&trace));
+                bail!(self.only_warm_up());
             }
             problems = replayed.errors;
             models.push(model);
         }
-        drop(progress);
-        let is_whole = self.report_problems(&trace, problems);
-        let part = self.note(&trace);
-        let notes = ending.as_ref().and_then(until).into_iter().chain(self.machines.note()).collect();
-        let processes = KnownProcesses::new();
-        Ok((Simulated { model: (), trace, part, notes, processes, ending, is_whole }, models))
+        Ok((models, problems))
     }
 }

@@ -3,10 +3,9 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use analysis::call_tree::{
-    CallChains, CallCosts, CallProfile, CallRows, CallSelection, WithCallTree, call_tables, find_event,
+    CallChains, CallCosts, CallProfile, CallRows, CallSelection, WithCallTree, find_event,
 };
 use analysis::export::{collapsed, pprof, write_callgrind};
 use analysis::models::InstructionResults;
@@ -17,9 +16,9 @@ use report::{FileForm, FlameGraph};
 use table::Column;
 use trace::Trace;
 
-use super::{ModelSet, ResultRows};
+use super::result_rows::ResultRows;
 use crate::console::{Console, check_output_or};
-use crate::simulation::{Needs, OWN_PROCESSORS, Simulated, Simulation};
+use crate::simulation::Simulated;
 
 /// The calls whose costs are shown.
 #[derive(Clone, Debug)]
@@ -64,12 +63,15 @@ pub fn check_chain_output(console: &dyn Console, several: bool, is_call_tree: bo
 }
 
 impl CallsRequest {
-    /// Whether --function can select from these rows.
+    /// Whether --function and --threshold can select from these rows.
     pub fn check_rows(&self, rows: Option<ResultRows>) -> anyhow::Result<()> {
         let selects =
             matches!(rows, Some(ResultRows::Calls(CallRows::Function | CallRows::Caller | CallRows::Callee)));
         if !self.selection.functions.is_empty() && !selects {
             bail!("--function selects rows of --by caller, --by callee, and --by function --inclusive");
+        }
+        if self.selection.threshold.is_some() && rows != Some(ResultRows::Calls(CallRows::Tree)) {
+            bail!("--threshold leaves out rows of --by call-tree");
         }
         Ok(())
     }
@@ -92,6 +94,11 @@ impl CallsRequest {
         if !is_picture && self.against.is_some() {
             bail!("--against is for flame graphs: give -o NAME.svg or NAME.html");
         }
+        if form.is_some() && (!self.selection.functions.is_empty() || self.selection.threshold.is_some()) {
+            bail!(
+                "--function and --threshold select rows of tables: leave them out, as flame graphs, collapsed stacks and profiles have all calls"
+            );
+        }
         self.event(columns)?;
         self.against.as_deref().map_or(Ok(()), |earlier| read_chains(earlier).map(drop))?;
         Ok(form)
@@ -102,48 +109,21 @@ impl CallsRequest {
         Ok(find_event(columns, self.chart.as_deref())?)
     }
 
-    /// Simulates models of machines with the call tree, and writes one table for each machine.
-    pub(super) fn write<S: ModelSet>(
-        &self,
-        simulation: &Simulation,
-        rows: CallRows,
-        models: S,
-        example: &[S::Model],
-    ) -> anyhow::Result<ExitCode> {
-        let columns = example.first().map_or(Vec::new(), InstructionResults::columns);
-        let form = self.chain_form(simulation.console, &columns, rows == CallRows::Tree)?;
-        if form.is_some() && simulation.machines.names.len() > 1 {
-            bail!("a flame graph shows one machine: give a single --machine");
-        }
-        let needs = Needs { functions: &self.selection.functions, ..Needs::default() };
-        let mut simulated = simulation.run(needs, WithCallTree::new(models))?;
-        if S::IS_PER_PROCESS {
-            simulated.notes.push(OWN_PROCESSORS.into());
-        }
-        let machines = simulation.machines.named_sums(simulated.model.model.of_machines()?);
-        if let (Some(output), [(_, results)]) = (form, &machines[..]) {
-            self.write_chains(&simulated, results, output)?;
-            return simulated.finish(simulation);
-        }
-        self.selection.check(simulated.model.tree())?;
-        let named: Vec<_> = machines.iter().map(|(name, sum)| (*name, sum)).collect();
-        simulated.write(simulation, call_tables(rows, &self.selection, &simulated.model, &named))
-    }
-
     /// Writes what the name of the output asks for.
-    pub fn write_chains<M, R: InstructionResults>(
+    pub fn write_chains<S, M, R: InstructionResults>(
         &self,
-        simulated: &Simulated<WithCallTree<M>>,
+        simulated: &Simulated<S>,
+        tree: &WithCallTree<M>,
         results: &R,
         (form, path): CallTreeOutput,
     ) -> anyhow::Result<()> {
         simulated.protect();
         if form.is_profile() {
             let event = self.event(&results.columns())?;
-            let profile = CallProfile::new(&simulated.model, results, event);
+            let profile = CallProfile::new(tree, results, event);
             return form.write_profile(&simulated.trace, profile, path);
         }
-        let chains = CallCosts::new(&simulated.model, results).chains(self.chart.as_deref())?;
+        let chains = CallCosts::new(tree, results).chains(self.chart.as_deref())?;
         self.draw(simulated, R::WHAT, chains, (form, path))
     }
 

@@ -103,11 +103,11 @@ fn by_class(
     line_size: u64,
     make: impl Fn() -> Result<MissRatioCurves, machine::DescriptionError> + Send + 'static,
 ) -> anyhow::Result<(Simulated<()>, Curves)> {
-    simulation.check_classes(true)?;
+    simulation.check_classes()?;
     make()?;
     let make = move || make().expect("it was possible before");
     let divided = TotalsByClass::new(simulation.process_models(make));
-    let simulated = simulation.run_with_classes(divided)?;
+    let simulated = simulation.run(Needs::CLASSES, divided)?;
     simulated.check_classes(simulation, &simulated.model.classes)?;
     let (simulated, divided) = simulated.take_model();
     let parts = divided.parts();

@@ -6,26 +6,25 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use analysis::models::{
-    self, InstructionResults, OwnRows, SummedOverProcesses, SweptCycles, SweptMisses, UnitClasses,
-    WithClasses, by_class, cross_table, main_causes, sampled_by_class, sampled_by_process, swept_cycles,
-    swept_misses, swept_rows, units_of_classes, varying_columns,
+    self, InstructionResults, SummedOverProcesses, SweptCycles, SweptMisses, cross_table, main_causes,
+    swept_cycles, swept_misses, swept_rows, varying_columns,
 };
 use anyhow::{Context, bail};
-use machine::{
-    Caches, Machine, MachineSetting, MergeableModel, ParallelModels, PerProcess, Sweep, TimingModel,
-};
+use machine::{Caches, Machine, MachineSetting, MergeableModel, ParallelModels, Sweep, TimingModel};
 use report::{Arrangement, Chart, Page, PageBlock, PageSection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use table::Table;
 use trace::Trace;
 
-use super::sampled::SAMPLED_ROWS;
+use super::classes::RowTable;
+use super::row_models::{NOTHING_SIMULATED, RowModels, TableContext};
+use super::rows::RowRequest;
 use super::sweep_file::SweepFile;
-use super::{CLASS_ROWS, NOTHING_SIMULATED, ONE_PROCESS, ResultRows, process_labels, process_results};
+use super::{ESTIMATES, ModelTables, ResultRows};
 use crate::console::check_output;
 use crate::machines::{SelectedMachines, timing_model};
-use crate::simulation::{KnownProcesses, Needs, OWN_PROCESSORS, Simulated, Simulation};
+use crate::simulation::{KnownProcesses, OWN_PROCESSORS, Simulated, Simulation};
 
 /// The most configurations of a sweep.
 const MOST: usize = 256;
@@ -34,10 +33,8 @@ const SERIES: usize = 12;
 
 /// What is swept.
 pub struct SweepRequest<'a> {
-    /// The execution, and the machine.
-    pub simulation: &'a Simulation<'a>,
-    /// The rows of each configuration; without, one of its own.
-    pub rows: Option<ResultRows>,
+    /// The execution, the machine, the rows of each configuration, and the calls whose costs are shown; without rows, one of its own.
+    pub tables: ModelTables<'a>,
     /// The changes of the machine.
     pub settings: &'a [MachineSetting],
     /// The fields that are swept, with their values.
@@ -52,19 +49,27 @@ struct SweptMachine {
     machine: Machine,
 }
 
-/// The run of a configuration, without its models, and the classes of its units of work.
-type SweptRun = (Simulated<()>, UnitClasses);
-
-/// Simulates the caches of each configuration, and writes a table or charts of misses.
-pub fn sweep_misses(request: &SweepRequest) -> anyhow::Result<ExitCode> {
-    if let Some(rows) = request.result_rows()? {
-        return sweep_rows(request, rows, Caches::new);
-    }
+/// Simulates the caches of each configuration, and writes a table or charts of misses; with their classes if those are asked for.
+pub fn sweep_misses(request: &SweepRequest, is_classified: bool) -> anyhow::Result<ExitCode> {
     let configurations = configurations(request)?;
-    let (simulated, swept) = run(request, &configurations, Caches::new, merged::<_, SweptMisses>)?;
-    let rows: Vec<_> = configurations.iter().map(|one| one.values.clone()).zip(&swept).collect();
+    let make = if is_classified { Caches::classified } else { Caches::new };
+    let rows = request.rows()?;
+    if rows.rows.is_some() || rows.has_classes {
+        return sweep_rows(request, &rows, &configurations, make);
+    }
     let fields = fields(request);
-    let table = swept_misses(&fields, &rows);
+    if is_classified {
+        let structures = |_: &Simulated<()>, _: &SweptMachine, models: &dyn RowModels<Caches>| {
+            Ok(RowTable::Whole(models::structures_without_name(&only(models)?, true)))
+        };
+        let (simulated, tables) = run(request, &rows, &configurations, make, structures)?;
+        let table = request.table_of_rows(&configurations, tables)?;
+        return write(request, &simulated, &table, || request.lines(&table, &["misses"]));
+    }
+    let (simulated, swept) =
+        run(request, &rows, &configurations, make, |_, _, models| Ok(SweptMisses::from(&only(models)?)))?;
+    let swept: Vec<_> = configurations.iter().map(|one| one.values.clone()).zip(&swept).collect();
+    let table = request.arranged(swept_misses(&fields, &swept))?;
     let columns = varying_columns(&table, fields.len());
     let charts = || match fields.len() {
         1 => Ok(vec![report::lines(&table, &fields[0], &columns, "misses")?]),
@@ -80,25 +85,27 @@ pub fn sweep_cycles(request: &SweepRequest, period: Option<u64>) -> anyhow::Resu
     // Machines without a pipeline are reported before the program runs.
     configurations.iter().try_for_each(|one| timing_model(&one.machine, period).map(drop))?;
     let make = move |machine: &Machine| timing_model(machine, period).expect("it was possible before");
-    match request.result_rows()? {
-        Some(rows) if period.is_none() => return sweep_rows(request, rows, make),
-        Some(ResultRows::Class | ResultRows::Process) => return sweep_estimates(request, make),
-        Some(_) => bail!(SAMPLED_ROWS),
-        None => {}
+    let rows = match period {
+        Some(_) => request.rows()?.estimated(ESTIMATES)?,
+        None => request.rows()?,
+    };
+    if rows.rows.is_some() || rows.has_classes {
+        return sweep_rows(request, &rows, &configurations, make);
     }
     let fields = fields(request);
     if period.is_some() {
-        let summary = |_: &SweptRun, one: &SweptMachine, models: PerProcess<TimingModel>| {
-            Ok(models::time_without_name(&one.machine, sum(&models)?))
+        let summary = |_: &Simulated<()>, one: &SweptMachine, models: &dyn RowModels<TimingModel>| {
+            Ok(RowTable::Whole(models::time_without_name(&one.machine, only(models)?)))
         };
-        let (simulated, tables) = run(request, &configurations, make, summary)?;
-        let table = request.table_of_rows(&configurations, tables)?;
+        let (simulated, tables) = run(request, &rows, &configurations, make, summary)?;
+        let table = request.arranged(request.table_of_rows(&configurations, tables)?)?;
         return write(request, &simulated, &table, || estimates(&fields, &table));
     }
-    let (simulated, swept) = run(request, &configurations, make, merged::<_, SweptCycles>)?;
-    let rows = configurations.iter().zip(&swept);
-    let rows: Vec<_> = rows.map(|(one, swept)| (one.values.clone(), &one.machine, swept)).collect();
-    let table = swept_cycles(&fields, &rows);
+    let (simulated, swept) =
+        run(request, &rows, &configurations, make, |_, _, models| Ok(SweptCycles::from(&only(models)?)))?;
+    let swept = configurations.iter().zip(&swept);
+    let swept: Vec<_> = swept.map(|(one, swept)| (one.values.clone(), &one.machine, swept)).collect();
+    let table = request.arranged(swept_cycles(&fields, &swept))?;
     let charts = || match fields.len() {
         1 => {
             let causes = main_causes(&table, SERIES);
@@ -110,25 +117,9 @@ pub fn sweep_cycles(request: &SweepRequest, period: Option<u64>) -> anyhow::Resu
     write(request, &simulated, &table, charts)
 }
 
-/// Estimates of classes or processes of each configuration, from a sample.
-fn sweep_estimates(
-    request: &SweepRequest,
-    make: impl Fn(&Machine) -> TimingModel + Copy + Send + 'static,
-) -> anyhow::Result<ExitCode> {
-    let configurations = configurations(request)?;
-    let table_of = |(simulated, classes): &SweptRun, _: &SweptMachine, models: PerProcess<TimingModel>| {
-        let machine = [("", sum(&models)?)];
-        let tables = match request.has_classes() {
-            true => sampled_by_class(&machine, classes),
-            false => sampled_by_process(&machine, &process_labels(&simulated.processes, &models.totals())),
-        };
-        tables.into_iter().next().context(NOTHING_SIMULATED)
-    };
-    let (simulated, tables) = run(request, &configurations, make, table_of)?;
-    let table = request.table_of_rows(&configurations, tables)?;
-    let fields = fields(request);
-    let charts = || if fields.len() == 1 { crossed(&table, &[ESTIMATE]) } else { Ok(Vec::new()) };
-    write(request, &simulated, &table, charts)
+/// The results on the one machine of a configuration.
+fn only<M>(models: &dyn RowModels<M>) -> anyhow::Result<SummedOverProcesses<'_, M>> {
+    models.of_machines()?.into_iter().next().context(NOTHING_SIMULATED)
 }
 
 /// The column of a swept sample that is drawn.
@@ -145,105 +136,55 @@ fn estimates(fields: &[String], table: &Table) -> Result<Vec<Chart>, report::Err
 /// Simulates a model of each configuration, and writes one table with the rows of each, behind the values of its fields.
 fn sweep_rows<M: InstructionResults + MergeableModel + 'static>(
     request: &SweepRequest,
-    rows: ResultRows,
+    rows: &RowRequest<M>,
+    configurations: &[SweptMachine],
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
-    let configurations = configurations(request)?;
-    let table_of = |(simulated, classes): &SweptRun, _: &SweptMachine, models: PerProcess<M>| {
-        let sum = sum(&models)?;
-        let tables = match rows {
-            ResultRows::Own(OwnRows::Unit) if !classes.names().is_empty() => {
-                units_of_classes(&[("", sum)], classes)
-            }
-            ResultRows::Own(rows) => models::by(rows, &[("", &sum)], &simulated.trace),
-            ResultRows::Process => {
-                let columns = [sum.columns().len()];
-                let results = process_results(&simulated.processes, &models.totals(), &columns);
-                models::by_process(&[("", &sum)], &results)
-            }
-            _ => by_class(&[("", sum)], classes),
-        };
-        tables.into_iter().next().context(NOTHING_SIMULATED)
+    let table_of = |simulated: &Simulated<()>, _: &SweptMachine, models: &dyn RowModels<M>| {
+        let context = TableContext { request: rows, simulated, names: &[""] };
+        models.tables(&context)?.into_iter().next().context(NOTHING_SIMULATED)
     };
-    let (simulated, tables) = run(request, &configurations, make, table_of)?;
-    let table = request.table_of_rows(&configurations, tables)?;
-    let fields = fields(request);
+    let (simulated, tables) = run(request, rows, configurations, make, table_of)?;
+    let table = request.table_of_rows(configurations, tables)?;
     // A line for each class or process.
-    let has_lines = fields.len() == 1 && matches!(rows, ResultRows::Class | ResultRows::Process);
-    let charts = || if has_lines { crossed(&table, &varying_columns(&table, 1)) } else { Ok(Vec::new()) };
+    let has_lines = matches!(rows.rows, None | Some(ResultRows::Class | ResultRows::Process));
+    let columns = match rows.estimates {
+        Some(_) => vec![ESTIMATE],
+        None => varying_columns(&table, 1),
+    };
+    let charts = || if has_lines { request.lines(&table, &columns) } else { Ok(Vec::new()) };
     write(request, &simulated, &table, charts)
 }
 
 impl SweepRequest<'_> {
-    /// The rows of each configuration, if it has more than one. An error if these cannot be swept.
-    fn result_rows(&self) -> anyhow::Result<Option<ResultRows>> {
-        let simulation = self.simulation;
-        let has_classes = simulation.asks_for_classes();
-        match self.rows {
-            None | Some(ResultRows::Class) if has_classes || self.rows.is_some() => {
-                simulation.check_classes(true)?;
-                Ok(Some(ResultRows::Class))
-            }
-            Some(ResultRows::Own(rows)) if has_classes => match rows {
-                OwnRows::Unit => simulation.check_classes(true).map(|()| self.rows),
-                _ => {
-                    bail!("rows of a sweep with classes of units are classes or units: --by class, --by unit")
-                }
-            },
-            Some(ResultRows::Process) if !simulation.all_processes => bail!(ONE_PROCESS),
-            Some(ResultRows::Process) if has_classes => bail!(CLASS_ROWS),
-            None | Some(ResultRows::Own(_) | ResultRows::Process) => Ok(self.rows),
-            Some(_) => bail!(
-                "rows of a sweep are functions, lines, instructions, units, classes or processes, with their own costs: \
-                 --by function, --by class"
-            ),
-        }
+    /// The rows of each configuration. A summary has one, or a row for each class if classes are asked for.
+    fn rows<M: InstructionResults + MergeableModel + 'static>(&self) -> anyhow::Result<RowRequest<'_, M>> {
+        let ModelTables { simulation, rows, calls } = self.tables;
+        calls.chain_form(simulation.console, &[], false)?;
+        RowRequest::new(simulation, rows, calls, false)
     }
 
-    /// Whether units of work have their classes in the results.
-    fn has_classes(&self) -> bool {
-        let simulation = self.simulation;
-        let are_units = self.rows == Some(ResultRows::Own(OwnRows::Unit));
-        self.rows == Some(ResultRows::Class)
-            || simulation.asks_for_classes()
-            || are_units && simulation.has_classes()
+    /// Charts of columns of a table with several rows for each value of the field: a line for each of these.
+    fn lines(&self, table: &Table, columns: &[&str]) -> Result<Vec<Chart>, report::Error> {
+        if self.sweeps.len() == 1 { crossed(table, columns) } else { Ok(Vec::new()) }
+    }
+
+    /// A table with a row for each configuration, sorted and shortened.
+    fn arranged(&self, table: Table) -> anyhow::Result<Table> {
+        RowTable::Whole(table).arranged(self.tables.simulation.console)
     }
 
     /// One table of the tables of all configurations, each with its first rows.
-    fn table_of_rows(&self, configurations: &[SweptMachine], tables: Vec<Table>) -> anyhow::Result<Table> {
-        let mut tables = tables;
-        for table in &mut tables {
-            self.simulation.console.arrange(std::slice::from_mut(table))?;
-        }
+    fn table_of_rows(&self, configurations: &[SweptMachine], tables: Vec<RowTable>) -> anyhow::Result<Table> {
+        let tables = tables.into_iter().map(|table| table.arranged(self.tables.simulation.console));
         let values = configurations.iter().map(|one| one.values.clone());
-        Ok(swept_rows(&fields(self), values.zip(tables).collect()))
+        Ok(swept_rows(&fields(self), values.zip(tables.collect::<anyhow::Result<Vec<_>>>()?).collect()))
     }
-}
-
-/// The results of all processes on a configuration.
-fn sum<M>(models: &PerProcess<M>) -> anyhow::Result<SummedOverProcesses<'_, M>>
-where
-    M: MergeableModel,
-{
-    let models: Vec<&M> = models.all_models().collect();
-    if models.is_empty() {
-        bail!(NOTHING_SIMULATED);
-    }
-    Ok(SummedOverProcesses(models))
-}
-
-/// The results that a sweep keeps of the models of all processes.
-fn merged<M: MergeableModel, R: for<'a> From<&'a M>>(
-    _: &SweptRun,
-    _: &SweptMachine,
-    models: PerProcess<M>,
-) -> anyhow::Result<R> {
-    Ok(R::from(&models.into_merged().context(NOTHING_SIMULATED)?))
 }
 
 /// Each combination of the values.
 fn configurations(request: &SweepRequest) -> anyhow::Result<Vec<SweptMachine>> {
-    let &SweepRequest { simulation, sweeps, .. } = request;
+    let &SweepRequest { tables: ModelTables { simulation, .. }, sweeps, .. } = request;
     let names = &simulation.machines.names;
     let ([_], 1..=2) = (&names[..], sweeps.len()) else {
         bail!(
@@ -284,22 +225,23 @@ fn fields(request: &SweepRequest) -> Vec<String> {
 }
 
 /// Simulates a model of each configuration, and makes the results that are kept of it; those that a file has are not made again.
-fn run<M: MergeableModel + 'static, R: Serialize + DeserializeOwned>(
+fn run<M: InstructionResults + MergeableModel + 'static, R: Serialize + DeserializeOwned>(
     request: &SweepRequest,
+    rows: &RowRequest<M>,
     configurations: &[SweptMachine],
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
-    result: impl Fn(&SweptRun, &SweptMachine, PerProcess<M>) -> anyhow::Result<R>,
+    result: impl Fn(&Simulated<()>, &SweptMachine, &dyn RowModels<M>) -> anyhow::Result<R>,
 ) -> anyhow::Result<(Simulated<()>, Vec<R>)> {
     let results = |some: &[&SweptMachine]| -> anyhow::Result<(Simulated<()>, Vec<R>)> {
-        let (observed, models) = run_together(request, some, make)?;
-        let results = some.iter().zip(models).map(|(one, models)| result(&observed, one, models));
+        let (simulated, models) = run_together(rows, some, make)?;
+        let results = some.iter().zip(models).map(|(one, models)| result(&simulated, one, &*models));
         let results = results.collect::<anyhow::Result<_>>()?;
-        Ok((observed.0, results))
+        Ok((simulated, results))
     };
     let Some(path) = request.resume else {
         return results(&configurations.iter().collect::<Vec<_>>());
     };
-    let input = &request.simulation.input;
+    let input = &rows.simulation.input;
     if !input.is_trace() {
         bail!("--resume needs a trace: record {input} with pathlength trace -o FILE");
     }
@@ -335,20 +277,21 @@ fn group_size() -> usize {
 
 /// What tells a sweep from others: the trace, its part, and what is kept.
 fn description<R>(request: &SweepRequest) -> anyhow::Result<String> {
-    let Simulation { input, part, all_processes, .. } = request.simulation;
+    let ModelTables { simulation, rows, calls } = request.tables;
+    let Simulation { input, part, all_processes, .. } = simulation;
     let file = fs::metadata(input.path().unwrap_or("".as_ref())).with_context(|| input.to_string())?;
     Ok(format!(
-        "{input} {:?} {} {:?} {part:?} {all_processes} {:?}",
+        "{input} {:?} {} {:?} {part:?} {all_processes} {rows:?} {:?}",
         file.modified().ok(),
         file.len(),
         std::any::type_name::<R>(),
-        request.rows,
+        calls.selection,
     ))
 }
 
 /// The sweep of a trace of which all results are kept.
 fn replayed_before(request: &SweepRequest) -> anyhow::Result<Simulated<()>> {
-    let simulation = request.simulation;
+    let simulation = request.tables.simulation;
     let trace = Trace::open(simulation.input.path().unwrap_or("".as_ref()))?;
     let part = simulation.note(&trace);
     let notes = simulation.all_processes.then(|| OWN_PROCESSORS.into()).into_iter().collect();
@@ -356,32 +299,29 @@ fn replayed_before(request: &SweepRequest) -> anyhow::Result<Simulated<()>> {
     Ok(Simulated { model: (), trace, part, notes, processes, ending: None, is_whole: true })
 }
 
+/// The models of configurations.
+type SweptModels<M> = Vec<Box<dyn RowModels<M>>>;
+
 /// Simulates models of each of these configurations, all on the same execution.
-fn run_together<M: MergeableModel + 'static>(
-    request: &SweepRequest,
+fn run_together<M: InstructionResults + MergeableModel + 'static>(
+    rows: &RowRequest<M>,
     configurations: &[&SweptMachine],
     make: impl Fn(&Machine) -> M + Copy + Send + 'static,
-) -> anyhow::Result<(SweptRun, Vec<PerProcess<M>>)> {
-    let machines = configurations.iter().map(|one| one.machine.clone());
-    let selected = request.simulation.machines.with_machines(machines.clone().collect());
-    let simulation = Simulation { machines: selected, ..request.simulation.clone() };
-    let of_machine = |machine: Machine| simulation.process_models(move || make(&machine));
-    let models = WithClasses::new(ParallelModels::new(machines.map(of_machine).collect()));
-    let mut simulated = match request.has_classes() {
-        true => simulation.run_with_classes(models)?,
-        false => {
-            let units = request.rows == Some(ResultRows::Own(OwnRows::Unit));
-            simulation.run(Needs { units, ..Needs::default() }, models)?
-        }
-    };
-    if simulation.all_processes {
-        simulated.notes.push(OWN_PROCESSORS.into());
+) -> anyhow::Result<(Simulated<()>, SweptModels<M>)> {
+    let machines: Vec<Machine> = configurations.iter().map(|one| one.machine.clone()).collect();
+    let selected = rows.simulation.machines.with_machines(machines.clone());
+    let simulation = Simulation { machines: selected, ..rows.simulation.clone() };
+    let simulated = rows.run_on(&simulation, |header| {
+        let models = machines.into_iter().map(|machine| rows.models(header, move || vec![make(&machine)]));
+        ParallelModels::new(models.collect())
+    })?;
+    let (simulated, models) = simulated.take_model();
+    let mut models = models.into_models();
+    models.iter_mut().for_each(|models| models.finish());
+    if let Some(classes) = models.first().and_then(|models| models.classes()) {
+        simulated.check_classes(&simulation, classes)?;
     }
-    let (simulated, WithClasses { model, classes }) = simulated.take_model();
-    if request.has_classes() {
-        simulated.check_classes(&simulation, &classes)?;
-    }
-    Ok(((simulated, classes), model.into_models()))
+    Ok((simulated, models))
 }
 
 /// A chart for each column: the first field along the axis, a line for each value of the second one.
@@ -400,7 +340,7 @@ fn write(
     table: &Table,
     charts: impl FnOnce() -> Result<Vec<Chart>, report::Error>,
 ) -> anyhow::Result<ExitCode> {
-    match request.simulation.console.page() {
+    match request.tables.simulation.console.page() {
         Some(path) => {
             let charts = charts()?.into_iter().map(PageBlock::Chart);
             let section = PageSection {
@@ -413,11 +353,11 @@ fn write(
                 sections: vec![section],
                 ..Page::default()
             };
-            simulated.write_page(request.simulation, page, path)
+            simulated.write_page(request.tables.simulation, page, path)
         }
         None => {
-            simulated.write_as_they_are(request.simulation.console, vec![table.clone()])?;
-            simulated.finish(request.simulation)
+            simulated.write_as_they_are(request.tables.simulation.console, vec![table.clone()])?;
+            simulated.finish(request.tables.simulation)
         }
     }
 }

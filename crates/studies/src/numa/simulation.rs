@@ -6,7 +6,7 @@ use analysis::models::{ExecutionPart, OwnRows};
 use analysis::multiprocessor::{self, MultiprocessorReplay};
 use analysis::replay::{Replay, ReplayOrder, Selection};
 use analysis::sharing::{self, SharingAnalysis};
-use machine::{Machine, MachineSetting, Multiprocessor, SharingClass};
+use machine::{Machine, MachineSetting, Multiprocessor, SharingClass, UnitWindow};
 use table::{Table, Value};
 use trace::Trace;
 use trace::interleave::{Assignment, Schedule};
@@ -148,8 +148,9 @@ pub(super) fn simulate(
     let objects = trace.mapped_objects().clone();
     let model = SharingAnalysis::new(&machine, coherence, case.processors, objects);
     let order = ReplayOrder::Interleaved(case.schedule());
+    let window = UnitWindow { warm_up: recorded.warm_up(), ..UnitWindow::default() };
     let simulated = Replay::of_part(trace, &Selection::default(), order, |replay| {
-        replay.run_model(model, recorded.warm_up(), &mut |_| Ok::<(), Infallible>(()))
+        replay.run_model(model, window, &mut |_| Ok::<(), Infallible>(()))
     });
     let Ok((model, problems)) = simulated.map_err(|error| error.to_string())?;
     let mut model = model.model;
@@ -219,7 +220,8 @@ pub(super) fn simulate_in_time(recorded: &ServerTrace, case: &NumaCase) -> Resul
     let (bus, processor) =
         coherence.bus.as_ref().zip(coherence.processor.as_ref()).ok_or("the machine has no timed bus")?;
     let mut model = Multiprocessor::new(&machine, coherence, bus, processor, case.processors as usize);
-    let whole = MultiprocessorReplay { schedule: case.schedule(), warm_up: recorded.warm_up() };
+    let whole =
+        MultiprocessorReplay { schedule: case.schedule(), warm_up: recorded.warm_up(), selected: None };
     // What cannot be read was counted by the simulation without time.
     multiprocessor::replay(&recorded.trace, whole, |_| true, &mut model, &mut |_| {});
     let summary = multiprocessor::NodeUse::of(&model).ok_or("the machine has no nodes")?;

@@ -7,7 +7,7 @@ use analysis::names::Names;
 use analysis::replay::{Dictionary, Filter, Replay, ReplayOrder, Selection};
 use machine::{
     Caches, Cause, CoherenceState, Machine, MergeableModel, Multiprocessor, PerProcess, ProcessorCause,
-    ProcessorCounts, ProcessorRequest, Structure, TimingModel, Transaction,
+    ProcessorCounts, ProcessorRequest, Structure, TimingModel, Transaction, UnitWindow,
 };
 use rayon::prelude::*;
 use trace::Chunk;
@@ -49,8 +49,9 @@ fn replay<M: MergeableModel + 'static>(
     workload: &RecordedWorkload,
     make: impl Fn() -> M + Send + 'static,
 ) -> Result<M, Error> {
+    let window = UnitWindow { warm_up: workload.warm_up, ..UnitWindow::default() };
     let simulated = Replay::of_part(&workload.trace, &selection(workload), ReplayOrder::Time, |replay| {
-        replay.run_model(PerProcess::merging(make), workload.warm_up, &mut |_| Ok::<(), Infallible>(()))
+        replay.run_model(PerProcess::merging(make), window, &mut |_| Ok::<(), Infallible>(()))
     });
     let Ok((model, problems)) = simulated.map_err(|error| unreadable(workload, error))?;
     if let Some(problem) = problems.first() {
@@ -124,7 +125,7 @@ impl BusJob {
             Filter::new(&selection(workload), &dictionary).map_err(|error| unreadable(workload, error))?;
         let assignment = Assignment::RunToBlock;
         let schedule = Schedule { assignment, is_saturated: true, ..Schedule::new(self.processors, QUANTUM) };
-        let part = MultiprocessorReplay { schedule, warm_up: workload.warm_up };
+        let part = MultiprocessorReplay { schedule, warm_up: workload.warm_up, selected: None };
         let is_wanted = |chunk: &Chunk| filter.chunk(chunk);
         let replayed = multiprocessor::replay(&workload.trace, part, is_wanted, &mut model, &mut |_| ());
         match replayed.errors.first() {

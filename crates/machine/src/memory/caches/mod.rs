@@ -73,7 +73,7 @@ impl Caches {
         let buffers = machine.translation_buffers.iter().map(|buffer| buffer.name.clone());
         let names: Vec<String> = caches.chain(buffers).collect();
         Caches {
-            tally: MissTally::new(machine.caches.len(), names.len()),
+            tally: MissTally::new(machine.caches.len(), names.len(), hierarchy.is_classified()),
             names,
             templates: BlockTemplates::new(hierarchy.fetch_granule()),
             hierarchy: Box::new(hierarchy),
@@ -138,6 +138,11 @@ impl Caches {
     /// Instructions executed.
     pub fn instructions(&self) -> u64 {
         self.tally.instructions
+    }
+
+    /// Whether misses are classified.
+    pub fn is_classified(&self) -> bool {
+        self.hierarchy.is_classified()
     }
 
     /// Executions of a block.
@@ -242,7 +247,9 @@ impl MergeableModel for Caches {
 
     fn totals(&self) -> Vec<u64> {
         let misses = self.tally.misses.iter().copied();
-        std::iter::once(self.tally.instructions).chain(misses).chain(self.hierarchy.traffic()).collect()
+        let classes = self.tally.classes.iter().copied();
+        let counts = std::iter::once(self.tally.instructions).chain(misses);
+        counts.chain(self.hierarchy.traffic()).chain(classes).collect()
     }
 }
 

@@ -17,6 +17,8 @@ pub struct MissTally {
     pub accesses: u64,
     /// Misses of each structure.
     pub misses: Vec<u64>,
+    /// Misses of each structure by [`MissClass::KNOWN`], one structure after another; empty if misses are not classified.
+    pub classes: Vec<u64>,
     /// For each structure, [`MissClass`] and kind of request, misses by site.
     pub sites: Vec<[SiteMisses; MissClass::COUNT]>,
     /// The units of work that ended.
@@ -45,6 +47,8 @@ pub struct UnitMisses {
     /// Lines that each of [`Caches::data_caches`](super::Caches::data_caches) moved, by [`LineTraffic`](crate::LineTraffic), one
     /// cache after another.
     pub traffic: Vec<u64>,
+    /// Misses of each structure by [`MissClass::KNOWN`], one structure after another; empty if misses are not classified.
+    pub classes: Vec<u64>,
 }
 
 /// The sums that are divided among threads.
@@ -56,6 +60,8 @@ struct TallySums {
     misses: Vec<u64>,
     /// Lines that each cache moved; empty if all are 0.
     traffic: Vec<u64>,
+    /// Classified misses; empty if all are 0.
+    classes: Vec<u64>,
 }
 
 impl Sums for TallySums {
@@ -64,6 +70,7 @@ impl Sums for TallySums {
         self.accesses += other.accesses;
         add_to(&mut self.misses, &other.misses);
         add_to(&mut self.traffic, &other.traffic);
+        add_to(&mut self.classes, &other.classes);
     }
 
     fn since(&self, earlier: &TallySums) -> TallySums {
@@ -72,17 +79,19 @@ impl Sums for TallySums {
         since.accesses -= earlier.accesses;
         since.misses.iter_mut().zip(&earlier.misses).for_each(|(misses, before)| *misses -= before);
         since.traffic.iter_mut().zip(&earlier.traffic).for_each(|(lines, before)| *lines -= before);
+        since.classes.iter_mut().zip(&earlier.classes).for_each(|(misses, before)| *misses -= before);
         since
     }
 }
 
 impl MissTally {
     /// For this number of structures, of which the first `caches` are caches.
-    pub fn new(caches: usize, structures: usize) -> MissTally {
+    pub fn new(caches: usize, structures: usize, is_classified: bool) -> MissTally {
         MissTally {
             instructions: 0,
             accesses: 0,
             misses: vec![0; structures],
+            classes: if is_classified { vec![0; structures * MissClass::KNOWN.len()] } else { Vec::new() },
             sites: (0..structures).map(|_| Default::default()).collect(),
             units: Vec::new(),
             threads: PerThread::default(),
@@ -94,7 +103,8 @@ impl MissTally {
     pub fn reset(&mut self) {
         let mut threads = take(&mut self.threads);
         threads.reset();
-        *self = MissTally { threads, ..MissTally::new(self.caches, self.misses.len()) };
+        *self =
+            MissTally { threads, ..MissTally::new(self.caches, self.misses.len(), !self.classes.is_empty()) };
     }
 
     /// Adds the counts of a tally of the same structures and blocks, whose threads have ended.
@@ -102,6 +112,7 @@ impl MissTally {
         self.instructions += ended.instructions;
         self.accesses += ended.accesses;
         add_to(&mut self.misses, &ended.misses);
+        add_to(&mut self.classes, &ended.classes);
         for (own, ended) in self.sites.iter_mut().zip(&ended.sites) {
             for (own, ended) in own.iter_mut().flatten().zip(ended.iter().flatten()) {
                 add_to(own, ended);
@@ -128,6 +139,7 @@ impl MissTally {
             accesses: self.accesses,
             misses: self.misses.clone(),
             traffic: hierarchy.traffic(),
+            classes: self.classes.clone(),
         }
     }
 
@@ -195,6 +207,9 @@ impl MissTally {
     #[inline(always)]
     fn count(&mut self, structure: usize, class: MissClass, request: Request, site: u32, sites: usize) {
         self.misses[structure] += 1;
+        if class != MissClass::Unknown {
+            self.classes[structure * MissClass::KNOWN.len() + class as usize - 1] += 1;
+        }
         let misses = &mut self.sites[structure][class as usize][request as usize];
         if misses.len() <= site as usize {
             misses.resize(sites, 0);
@@ -218,6 +233,7 @@ impl MissTally {
                     accesses: sums.accesses,
                     misses: sums.misses,
                     traffic: sums.traffic,
+                    classes: sums.classes,
                 }));
             }
             Mark::UnitCut(number) => drop(self.threads.end_unit(number, &self.sums(hierarchy))),

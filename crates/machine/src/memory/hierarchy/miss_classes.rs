@@ -24,6 +24,8 @@ impl MissClass {
     /// All classes, in order.
     pub const ALL: [MissClass; MissClass::COUNT] =
         [MissClass::Unknown, MissClass::Compulsory, MissClass::Capacity, MissClass::Conflict];
+    /// The classes of misses that are classified.
+    pub const KNOWN: [MissClass; 3] = [MissClass::Compulsory, MissClass::Capacity, MissClass::Conflict];
 }
 
 /// Fully associative LRU caches of the size of each cache and TLB.

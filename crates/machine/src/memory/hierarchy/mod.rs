@@ -173,6 +173,11 @@ impl Hierarchy {
         Hierarchy { classifier: Some(MissClassifier::new(machine)), ..Hierarchy::without_fast_l1(machine) }
     }
 
+    /// Whether misses are classified.
+    pub fn is_classified(&self) -> bool {
+        self.classifier.is_some()
+    }
+
     /// The caches and TLBs of a machine, empty.
     pub fn new(machine: &Machine) -> Hierarchy {
         let mut hierarchy = Hierarchy::without_fast_l1(machine);
