@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use crate::area::{COUNTERS, COUNTERS_SIZE, SYSTEM_CALLS, ThreadArea};
+use crate::area::{COUNTERS, COUNTERS_SIZE, SYSTEM_CALLS, ThreadArea, leave_out_of_cores};
 
 const LOG: u64 = 1 << 20;
 const SLOTS: u64 = 1 << 30;
@@ -85,8 +85,7 @@ impl SharedResults {
     /// Maps the file in the translator, which keeps no descriptor of it: the program has the numbers of all descriptors.
     pub fn new(file: File) -> io::Result<SharedResults> {
         let base = map(&file, 0, FILE_SIZE as usize, libc::PROT_READ | libc::PROT_WRITE)?;
-        // SAFETY: only says that a core file does not need this memory.
-        unsafe { libc::madvise(base.cast(), FILE_SIZE as usize, libc::MADV_DONTDUMP) };
+        leave_out_of_cores(base as usize, FILE_SIZE as usize);
         let results =
             SharedResults { base, free: Mutex::new(Vec::new()), is_detached: AtomicBool::new(false) };
         // A translator that another one has executed adds to its results.
