@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::actions::IGNORE;
-use super::calls::Outcome;
+use super::calls::KernelCallOutcome;
 use super::program_memory::{read, read_text};
 use super::state::TranslatorProcess;
 use super::thread::{ProgramThread, set_kernel_mask};
@@ -25,13 +25,13 @@ const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 
 impl ProgramThread {
     /// The system call `execve`. What the translator does not start goes to the kernel: its result is the program's.
-    pub(super) fn execute(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+    pub(super) fn execute(&mut self, number: i64, arguments: &[u64; 6]) -> KernelCallOutcome {
         let &[path, words, environment, ..] = arguments;
         // A forked process, and one that borrows the memory, are not counted.
         let is_counted = self.slot != 0 && !TranslatorProcess::get().results.is_detached();
         if is_counted && let Some(command) = new_translator(path, words, environment) {
             if !self.hold_signals() {
-                return Outcome::Again;
+                return KernelCallOutcome::Again;
             }
             self.area().add_system_call(number as u64);
             // The new program has the mask of this one.
