@@ -1,5 +1,6 @@
 //! Programs of this machine are counted as they are.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,7 +20,7 @@ int main(int count, char **words) {
 
 fn compiled(folder: &Path, name: &str, source: &str) -> PathBuf {
     let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
-    std::fs::write(&file, source).unwrap();
+    fs::write(&file, source).unwrap();
     let status = Command::new("cc").args(["-O1", "-g", "-o"]).arg(&program).arg(&file).status();
     assert!(status.unwrap().success());
     program
@@ -60,7 +61,7 @@ fn they_end_as_natively() {
         assert!(text.contains(end) && text.lines().any(|line| line.starts_with("program ")), "{text}");
     }
     let script = folder.path().join("script");
-    std::fs::write(&script, format!("#!{words} 0\n")).unwrap();
+    fs::write(&script, format!("#!{words} 0\n")).unwrap();
     // The interpreter has two arguments then.
     let outcome = run(&format!("count {}", script.display()));
     assert!(outcome.stderr.contains("SIGABRT"), "{}", outcome.stderr);
@@ -72,7 +73,8 @@ fn they_end_as_natively() {
         assert!(refused.contains(reason), "{refused}");
     }
     let damaged = folder.path().join("damaged");
-    std::fs::write(&damaged, &std::fs::read(&program).unwrap()[..100]).unwrap();
+    fs::write(&damaged, &fs::read(&program).unwrap()[..100]).unwrap();
+    fs::set_permissions(&damaged, fs::metadata(&program).unwrap().permissions()).unwrap();
     let refused = run(&format!("count {}", damaged.display())).failure();
     assert!(refused.contains("ends before its program headers"), "{refused}");
 }
