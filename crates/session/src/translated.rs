@@ -1,6 +1,6 @@
 //! Programs of the host's own instruction set, which the translator runs.
 
-use engine::Configuration;
+use engine::{Configuration, guest_of_program};
 use events::ProcessEnd;
 use translator::{TranslatedProgram, is_translatable};
 
@@ -29,7 +29,7 @@ pub fn count(configuration: &Configuration) -> Result<Counted, Error> {
 pub fn processor(configuration: &Configuration) -> String {
     match is_translated(configuration) {
         true => translator::processor_level().into(),
-        false => configuration.model.to_string(),
+        false => guest_of_program(&configuration.program, None).processor_name(configuration.model),
     }
 }
 
