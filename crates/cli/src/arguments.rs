@@ -127,6 +127,7 @@ Examples:
   pathlength count --attach 4711 --children --duration 10    a server that runs already
   pathlength count --children --unit 'begin through commit' --class 'execute($1) ~ ^[A-Z]+' ./server
   pathlength count --clear-env --env LANG=C ./sort    counts depend on the environment, too
+  pathlength count /bin/ls -l                         an x86-64 program, on the machine's own processor
 
 The tables follow the program's own output on a terminal. Otherwise they go to standard error, as with perf and time, \
 unless -o names a file; with --format they have standard output for themselves, and the program's output goes to \

@@ -32,3 +32,13 @@ pub fn processor(configuration: &Configuration) -> String {
         false => guest_of_program(&configuration.program, None).processor_name(configuration.model),
     }
 }
+
+/// The note on the processor of a run, if counts depend on which one it is.
+pub fn processor_note(configuration: &Configuration) -> Option<String> {
+    is_translated(configuration).then(|| {
+        format!(
+            "The processor is of level {}: the C library chooses functions by its features.",
+            translator::processor_level()
+        )
+    })
+}

@@ -171,11 +171,18 @@ pub(crate) fn map_memory(size: usize, protection: i32) -> io::Result<usize> {
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address as usize) }
 }
 
+/// Keeps memory of the translator out of core files.
+pub(crate) fn leave_out_of_cores(address: usize, size: usize) {
+    // SAFETY: changes nothing that the process sees.
+    unsafe { libc::madvise(address as *mut _, size, libc::MADV_DONTDUMP) };
+}
+
 impl ThreadArea {
     /// A new area, without counters yet; everything else is zero or as at the start of a program. System calls
     /// with numbers for which `is_plain` holds go to the kernel as they are.
     pub fn new(glue: GlueAddresses, is_plain: impl Fn(i64) -> bool) -> io::Result<*mut ThreadArea> {
         let address = map_memory(AREA_SIZE, libc::PROT_READ | libc::PROT_WRITE)?;
+        leave_out_of_cores(address, AREA_SIZE);
         let area = address as *mut ThreadArea;
         // SAFETY: the memory is new, and zero is a value of every field.
         unsafe {

@@ -9,6 +9,8 @@ mod area;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod code;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod executable;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod glue;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod launch;
@@ -25,7 +27,9 @@ mod results;
 mod shared;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub use launch::{count, is_translatable, processor_level, run_if_translator};
+pub use executable::is_translatable;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub use launch::{count, processor_level, run_if_translator};
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 pub use other_host::{count, is_translatable, processor_level, run_if_translator};
 pub use program::{Error, TranslatedProgram, TranslatedRun};

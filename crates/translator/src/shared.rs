@@ -13,10 +13,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use crate::area::{COUNTERS, COUNTERS_SIZE, SYSTEM_CALLS, ThreadArea};
+use crate::area::{COUNTERS, COUNTERS_SIZE, SYSTEM_CALLS, ThreadArea, leave_out_of_cores};
 
 const LOG: u64 = 1 << 20;
-const SLOTS: u64 = 4 << 30;
+const SLOTS: u64 = 1 << 30;
 /// Bytes of the file, most of which are never touched.
 const FILE_SIZE: u64 = SLOTS + (MAX_SLOTS * COUNTERS_SIZE) as u64;
 /// Threads that exist at a time, at most.
@@ -33,6 +33,9 @@ pub(crate) const IMAGE_ENTRY: u32 = 2;
 struct SharedHeader {
     /// Bytes of the log.
     logged: AtomicU64,
+    /// Blocks and images in the log.
+    blocks: AtomicU32,
+    images: AtomicU32,
     /// Slots of counters that have been used.
     slots: AtomicU32,
     /// Processes that the program forked.
@@ -82,11 +85,11 @@ impl SharedResults {
     /// Maps the file in the translator, which keeps no descriptor of it: the program has the numbers of all descriptors.
     pub fn new(file: File) -> io::Result<SharedResults> {
         let base = map(&file, 0, FILE_SIZE as usize, libc::PROT_READ | libc::PROT_WRITE)?;
-        // SAFETY: only says that a core file does not need this memory.
-        unsafe { libc::madvise(base.cast(), FILE_SIZE as usize, libc::MADV_DONTDUMP) };
+        leave_out_of_cores(base as usize, FILE_SIZE as usize);
         let results =
             SharedResults { base, free: Mutex::new(Vec::new()), is_detached: AtomicBool::new(false) };
-        results.header().slots.store(1, Ordering::Relaxed);
+        // A translator that another one has executed adds to its results.
+        results.header().slots.fetch_max(1, Ordering::Relaxed);
         Ok(results)
     }
 
@@ -155,12 +158,29 @@ impl SharedResults {
 
     /// Logs a block; its number is that of the blocks before it.
     pub fn add_block(&self, address: u64, image: u32, code: &[u8]) {
+        self.header().blocks.fetch_add(1, Ordering::Relaxed);
         self.log(BLOCK_ENTRY, &[&address.to_le_bytes(), &image.to_le_bytes(), code]);
     }
 
     /// Logs that a file was mapped for execution: its name, where, and from which offset.
     pub fn add_image(&self, address: u64, offset: u64, path: &[u8]) {
+        self.header().images.fetch_add(1, Ordering::Relaxed);
         self.log(IMAGE_ENTRY, &[&address.to_le_bytes(), &offset.to_le_bytes(), path]);
+    }
+
+    /// Blocks in the log.
+    pub fn blocks(&self) -> u32 {
+        self.header().blocks.load(Ordering::Relaxed)
+    }
+
+    /// Images in the log.
+    pub fn images(&self) -> u32 {
+        self.header().images.load(Ordering::Relaxed)
+    }
+
+    /// Whether this is a forked process, whose counts are lost.
+    pub fn is_detached(&self) -> bool {
+        self.is_detached.load(Ordering::Relaxed)
     }
 
     /// Counts a forked process.
@@ -188,12 +208,13 @@ impl SharedResults {
     /// In a forked process: counts and logs go to memory of its own from now on, and are lost.
     pub fn detach(&self, area: *mut ThreadArea) {
         self.is_detached.store(true, Ordering::Relaxed);
-        let size = FILE_SIZE as usize;
+        let size = SLOTS as usize;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // SAFETY: replaces shared memory by private memory of the same size; the process never reads the log.
+        // SAFETY: replaces shared memory by private memory of the same size; the process never reads the log, and no slots.
         unsafe {
             libc::mmap(self.base.cast(), size, rights, flags, -1, 0);
+            libc::munmap(self.base.add(size).cast(), FILE_SIZE as usize - size);
             libc::mmap((area as usize + COUNTERS) as *mut _, COUNTERS_SIZE, rights, flags, -1, 0);
         }
     }

@@ -62,8 +62,11 @@ fn files_that_are_no_alpha_programs() {
             &["compare", file, &good],
             &["compare", &good, file, "--", "work"],
         ];
-        for words in lines {
-            let mut command = pathlength(words);
+        // Programs of this machine are counted.
+        let is_translated = cfg!(target_arch = "x86_64") && ["script", "/proc/self/exe"].contains(&file);
+        let counts = |words: &&&[&str]| ["count", "compare"].contains(&words[0]);
+        for words in lines.iter().filter(|words| !(is_translated && counts(words))) {
+            let mut command = pathlength(*words);
             command.current_dir(&folder);
             let outcome = outcome(command);
             assert_eq!(outcome.stdout, "", "{words:?}");

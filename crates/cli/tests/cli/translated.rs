@@ -1,5 +1,6 @@
 //! Programs of this machine are counted as they are.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,7 +20,7 @@ int main(int count, char **words) {
 
 fn compiled(folder: &Path, name: &str, source: &str) -> PathBuf {
     let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
-    std::fs::write(&file, source).unwrap();
+    fs::write(&file, source).unwrap();
     let status = Command::new("cc").args(["-O1", "-g", "-o"]).arg(&program).arg(&file).status();
     assert!(status.unwrap().success());
     program
@@ -31,17 +32,17 @@ fn programs_of_this_machine_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let program = compiled(folder.path(), "program", SOURCE);
     let words = program.display();
-    let functions = run(&format!("count --by function --format csv {words}")).quiet_success();
+    let functions = run(&format!("count --by function --format csv {words}")).noted_success();
     assert!(functions.lines().any(|line| line.starts_with("leaf,program,606,")), "{functions}");
-    // From the first instruction of the dynamic linker on.
+    // From the first instruction of the dynamic linker on. Notes say of which processor the counts are.
     assert!(functions.lines().any(|line| line.starts_with("_start,ld-linux-x86-64.so.2,")), "{functions}");
-    let lines = run(&format!("count --by line --format csv {words}")).quiet_success();
+    let lines = run(&format!("count --by line --format csv {words}")).noted_success();
     assert!(lines.contains("program.c"), "{lines}");
     // A run is repeated exactly, and saved counts are compared.
     let saved = folder.path().join("program.counts");
-    run(&format!("count -o {} {words}", saved.display())).quiet_success();
+    run(&format!("count -o {} {words}", saved.display())).noted_success();
     let longer = compiled(folder.path(), "longer", &SOURCE.replace("leaf(); leaf();", "leaf();"));
-    let compared = run(&format!("compare {} {}", saved.display(), longer.display())).quiet_success();
+    let compared = run(&format!("compare {} {}", saved.display(), longer.display())).noted_success();
     let row = compared.lines().find(|line| line.starts_with("leaf ")).expect(&compared);
     assert!(row.contains(" 606 ") && row.contains(" 404 "), "{row}");
 }
@@ -60,7 +61,7 @@ fn they_end_as_natively() {
         assert!(text.contains(end) && text.lines().any(|line| line.starts_with("program ")), "{text}");
     }
     let script = folder.path().join("script");
-    std::fs::write(&script, format!("#!{words} 0\n")).unwrap();
+    fs::write(&script, format!("#!{words} 0\n")).unwrap();
     // The interpreter has two arguments then.
     let outcome = run(&format!("count {}", script.display()));
     assert!(outcome.stderr.contains("SIGABRT"), "{}", outcome.stderr);
@@ -72,7 +73,8 @@ fn they_end_as_natively() {
         assert!(refused.contains(reason), "{refused}");
     }
     let damaged = folder.path().join("damaged");
-    std::fs::write(&damaged, &std::fs::read(&program).unwrap()[..100]).unwrap();
+    fs::write(&damaged, &fs::read(&program).unwrap()[..100]).unwrap();
+    fs::set_permissions(&damaged, fs::metadata(&program).unwrap().permissions()).unwrap();
     let refused = run(&format!("count {}", damaged.display())).failure();
     assert!(refused.contains("ends before its program headers"), "{refused}");
 }

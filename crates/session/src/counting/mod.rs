@@ -261,7 +261,8 @@ pub fn count_steady(
 
 /// The counts of a run by function and image.
 pub fn run_counts_of(configuration: &Configuration, unit: Option<&String>, counted: Counted) -> RunCounts {
-    let notes = until(&counted.ending).into_iter().chain(left_out(counted.forked)).collect();
+    let processor = translated::processor_note(configuration);
+    let notes = until(&counted.ending).into_iter().chain(left_out(counted.forked)).chain(processor).collect();
     let description = describe_run(configuration, notes);
     RunCounts::new(description, &counted.counts, unit.map(String::as_str).zip(counted.measurement))
 }

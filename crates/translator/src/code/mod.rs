@@ -41,7 +41,7 @@ const ENTRY_ALIGNMENT: u64 = 8;
 const SAVED_NONE: u8 = u8::MAX;
 
 /// A block of the program and its translation.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct BlockCopy {
     /// Its address in the program.
     address: u64,
@@ -110,7 +110,8 @@ impl CodeCache {
         CodeCache {
             results,
             zones: Vec::new(),
-            blocks: Vec::new(),
+            // Blocks of programs that this process executed before have the first numbers.
+            blocks: (0..results.blocks()).map(|_| BlockCopy::default()).collect(),
             by_address: HashMap::new(),
             by_page: HashMap::new(),
             exits: Vec::new(),

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::emitter::reaches;
+use crate::area::leave_out_of_cores;
 
 /// Bytes of a zone.
 const ZONE_SIZE: u64 = 64 << 20;
@@ -59,6 +60,7 @@ impl CodeZone {
     fn new(start: u64) -> Option<CodeZone> {
         let free = STARTS.iter().find(|one| one.load(Ordering::Relaxed) == 0)?;
         free.store(start, Ordering::Release);
+        leave_out_of_cores(start as usize, ZONE_SIZE as usize);
         Some(CodeZone { start, at: start, blocks: Vec::new() })
     }
 

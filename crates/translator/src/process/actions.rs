@@ -39,8 +39,8 @@ pub(super) fn set_action(signal: i32, action: &KernelSignalAction) {
 }
 
 impl SignalActions {
-    /// Those that the program inherits: some may be ignored. The C library ignores SIGPIPE in programs in Rust; the program does not.
-    pub fn inherited() -> SignalActions {
+    /// Those that the program inherits: some may be ignored. Of SIGPIPE, which programs in Rust ignore, the caller knows it.
+    pub fn inherited(ignores_pipe: bool) -> SignalActions {
         let mut all = [KernelSignalAction::default(); SIGNALS + 1];
         for (signal, action) in (0..).zip(&mut all).skip(1) {
             let mut found = KernelSignalAction::default();
@@ -50,7 +50,11 @@ impl SignalActions {
                 action.handler = IGNORE;
             }
         }
-        set_action(libc::SIGPIPE, &KernelSignalAction::default());
+        if ignores_pipe {
+            all[libc::SIGPIPE as usize].handler = IGNORE;
+        } else {
+            set_action(libc::SIGPIPE, &KernelSignalAction::default());
+        }
         SignalActions(all)
     }
 

@@ -28,7 +28,7 @@ const ARCH_SHSTK_ENABLE: u64 = 0x5001;
 const ADDRESS_LIMIT: u64 = 1 << 47;
 
 /// The outcome of a handled call.
-pub(super) enum Outcome {
+pub(super) enum KernelCallOutcome {
     /// The result, or a negative error number.
     Result(i64),
     /// All registers have been set.
@@ -40,12 +40,12 @@ pub(super) enum Outcome {
 }
 
 /// A result of an operation with an error number.
-fn result(outcome: Result<u64, i32>) -> Outcome {
-    Outcome::Result(outcome.map_or_else(|error| -i64::from(error), |value| value as i64))
+fn result(outcome: Result<u64, i32>) -> KernelCallOutcome {
+    KernelCallOutcome::Result(outcome.map_or_else(|error| -i64::from(error), |value| value as i64))
 }
 
 /// A handler of a system call: of its number and arguments.
-type CallHandler = fn(&mut ProgramThread, i64, &[u64; 6]) -> Outcome;
+type CallHandler = fn(&mut ProgramThread, i64, &[u64; 6]) -> KernelCallOutcome;
 
 /// The system calls that do not go to the kernel as they are.
 const HANDLED: [(i64, CallHandler); 23] = [
@@ -55,7 +55,7 @@ const HANDLED: [(i64, CallHandler); 23] = [
     (libc::SYS_pkey_mprotect, ProgramThread::protect),
     (libc::SYS_mremap, ProgramThread::remap),
     (libc::SYS_brk, |_, _, &[end, ..]| {
-        Outcome::Result(TranslatorProcess::get().code().memory.set_break(end) as i64)
+        KernelCallOutcome::Result(TranslatorProcess::get().code().memory.set_break(end) as i64)
     }),
     (libc::SYS_arch_prctl, |thread, _, &[function, value, ..]| result(thread.arch_prctl(function, value))),
     (libc::SYS_rt_sigaction, |thread, _, &[signal, new, old, size, ..]| {
@@ -69,10 +69,10 @@ const HANDLED: [(i64, CallHandler); 23] = [
     (libc::SYS_set_tid_address, |thread, _, &[address, ..]| {
         thread.clear_at_end = address;
         // SAFETY: no arguments.
-        Outcome::Result(unsafe { libc::syscall(libc::SYS_gettid) })
+        KernelCallOutcome::Result(unsafe { libc::syscall(libc::SYS_gettid) })
     }),
     // A program without restartable sequences makes system calls instead.
-    (libc::SYS_rseq, |_, _, _| Outcome::Result(-i64::from(libc::ENOSYS))),
+    (libc::SYS_rseq, |_, _, _| KernelCallOutcome::Result(-i64::from(libc::ENOSYS))),
     (libc::SYS_clone, |thread, _, &[flags, stack, parent, child, tls, _]| {
         thread.clone_call(CloneRequest::of_clone(flags, stack, parent, child, tls))
     }),
@@ -82,9 +82,9 @@ const HANDLED: [(i64, CallHandler); 23] = [
     }),
     (libc::SYS_clone3, |thread, _, &[address, size, ..]| match CloneRequest::of_clone3(address, size) {
         Ok(request) => thread.clone_call(request),
-        Err(error) => Outcome::Result(-i64::from(error)),
+        Err(error) => KernelCallOutcome::Result(-i64::from(error)),
     }),
-    (libc::SYS_exit, |_, _, &[status, ..]| Outcome::End(status as i32)),
+    (libc::SYS_exit, |_, _, &[status, ..]| KernelCallOutcome::End(status as i32)),
     (libc::SYS_readlink, |thread, number, arguments| {
         let &[path, buffer, size, ..] = arguments;
         thread.read_link(number, arguments, path, buffer, size)
@@ -94,7 +94,7 @@ const HANDLED: [(i64, CallHandler); 23] = [
         thread.read_link(number, arguments, path, buffer, size)
     }),
     // They replace or end the process.
-    (libc::SYS_execve, ProgramThread::pass),
+    (libc::SYS_execve, ProgramThread::execute),
     (libc::SYS_execveat, ProgramThread::pass),
     (libc::SYS_exit_group, ProgramThread::pass_counted),
 ];
@@ -117,26 +117,26 @@ impl ProgramThread {
         };
         let next = self.next;
         let area = self.area();
-        if !matches!(outcome, Outcome::Again) {
+        if !matches!(outcome, KernelCallOutcome::Again) {
             area.add_system_call(number);
         }
         match outcome {
-            Outcome::Result(value) => {
+            KernelCallOutcome::Result(value) => {
                 area.registers[usize::from(RAX)] = value as u64;
                 area.registers[usize::from(RCX)] = next;
                 area.registers[usize::from(R11)] = area.flags;
             }
-            Outcome::Restored => {}
-            Outcome::Again => self.next = next - SYSCALL,
-            Outcome::End(status) => return AfterCall::End(status),
+            KernelCallOutcome::Restored => {}
+            KernelCallOutcome::Again => self.next = next - SYSCALL,
+            KernelCallOutcome::End(status) => return AfterCall::End(status),
         }
         AfterCall::Continue
     }
 
     /// Lets the kernel make a call, which may write to pages whose code was translated.
-    pub(super) fn pass(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+    pub(super) fn pass(&mut self, number: i64, arguments: &[u64; 6]) -> KernelCallOutcome {
         match self.pass_once(number, arguments) {
-            Outcome::Result(value) if value == -i64::from(BAD_ADDRESS) && release_protected() => {
+            KernelCallOutcome::Result(value) if value == -i64::from(BAD_ADDRESS) && release_protected() => {
                 self.pass_once(number, arguments)
             }
             outcome => outcome,
@@ -144,23 +144,23 @@ impl ProgramThread {
     }
 
     /// The same of a call that writes to no memory, while the code is locked.
-    fn pass_once(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+    fn pass_once(&mut self, number: i64, arguments: &[u64; 6]) -> KernelCallOutcome {
         // SAFETY: calls that concern memory are checked before; others write only where the program says.
         match unsafe { glue::call(number as u64, arguments) } {
-            glue::NOT_BEGUN => Outcome::Again,
-            value => Outcome::Result(value),
+            glue::NOT_BEGUN => KernelCallOutcome::Again,
+            value => KernelCallOutcome::Result(value),
         }
     }
 
-    fn map(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+    fn map(&mut self, number: i64, arguments: &[u64; 6]) -> KernelCallOutcome {
         let &[address, length, protection, flags, descriptor, offset] = arguments;
         let mut process = TranslatorProcess::get().code();
         let is_fixed = flags as i32 & libc::MAP_FIXED != 0;
         if is_fixed && process.is_own(address, length) {
-            return Outcome::Result(-i64::from(libc::ENOMEM));
+            return KernelCallOutcome::Result(-i64::from(libc::ENOMEM));
         }
         let outcome = self.pass_once(number, arguments);
-        let Outcome::Result(start @ 0..) = outcome else { return outcome };
+        let KernelCallOutcome::Result(start @ 0..) = outcome else { return outcome };
         let (start, end) = (start as u64, (start as u64).saturating_add(length).next_multiple_of(PAGE));
         process.forget(start, end);
         if protection as i32 & libc::PROT_EXEC != 0 {
@@ -180,27 +180,27 @@ impl ProgramThread {
         outcome
     }
 
-    fn unmap(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+    fn unmap(&mut self, number: i64, arguments: &[u64; 6]) -> KernelCallOutcome {
         let &[address, length, ..] = arguments;
         let mut process = TranslatorProcess::get().code();
         if process.is_own(address, length) {
-            return Outcome::Result(-i64::from(libc::EINVAL));
+            return KernelCallOutcome::Result(-i64::from(libc::EINVAL));
         }
         let outcome = self.pass_once(number, arguments);
-        if matches!(outcome, Outcome::Result(0)) {
+        if matches!(outcome, KernelCallOutcome::Result(0)) {
             process.forget(address, address.saturating_add(length).next_multiple_of(PAGE));
         }
         outcome
     }
 
-    fn protect(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+    fn protect(&mut self, number: i64, arguments: &[u64; 6]) -> KernelCallOutcome {
         let &[address, length, protection, ..] = arguments;
         let mut process = TranslatorProcess::get().code();
         if process.is_own(address, length) {
-            return Outcome::Result(-i64::from(libc::EACCES));
+            return KernelCallOutcome::Result(-i64::from(libc::EACCES));
         }
         let outcome = self.pass_once(number, arguments);
-        if matches!(outcome, Outcome::Result(0)) && length > 0 {
+        if matches!(outcome, KernelCallOutcome::Result(0)) && length > 0 {
             let end = address.saturating_add(length).next_multiple_of(PAGE);
             let right = |right| protection as i32 & right != 0;
             if process.memory.protect(address, end, right(libc::PROT_EXEC), right(libc::PROT_WRITE)) {
@@ -210,18 +210,18 @@ impl ProgramThread {
         outcome
     }
 
-    fn remap(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+    fn remap(&mut self, number: i64, arguments: &[u64; 6]) -> KernelCallOutcome {
         let &[address, old, new, flags, target, _] = arguments;
         let mut process = TranslatorProcess::get().code();
         let replaces = flags as i32 & libc::MREMAP_FIXED != 0;
         if process.is_own(address, old.max(1)) || replaces && process.is_own(target, new) {
-            return Outcome::Result(-i64::from(libc::EINVAL));
+            return KernelCallOutcome::Result(-i64::from(libc::EINVAL));
         }
         let had_code = process.memory.overlaps(address, address.saturating_add(old));
         // The kernel moves memory with the same rights only.
         process.release(address, address.saturating_add(old));
         let outcome = self.pass_once(number, arguments);
-        let Outcome::Result(start @ 0..) = outcome else { return outcome };
+        let KernelCallOutcome::Result(start @ 0..) = outcome else { return outcome };
         process.forget(address, address.saturating_add(old).next_multiple_of(PAGE));
         let (start, end) = (start as u64, (start as u64).saturating_add(new).next_multiple_of(PAGE));
         process.forget(start, end);
@@ -232,17 +232,17 @@ impl ProgramThread {
     }
 
     /// A call that does not return.
-    fn pass_counted(&mut self, number: i64, arguments: &[u64; 6]) -> Outcome {
+    fn pass_counted(&mut self, number: i64, arguments: &[u64; 6]) -> KernelCallOutcome {
         self.area().add_system_call(number as u64);
         self.pass(number, arguments)
     }
 
-    fn return_from_signal(&mut self) -> Outcome {
+    fn return_from_signal(&mut self) -> KernelCallOutcome {
         match super::frame::pop(self) {
             Ok(mask) => self.set_mask(mask),
             Err(_) => self.end_by(libc::SIGSEGV),
         }
-        Outcome::Restored
+        KernelCallOutcome::Restored
     }
 
     fn arch_prctl(&mut self, function: u64, value: u64) -> Result<u64, i32> {
@@ -262,8 +262,8 @@ impl ProgramThread {
             ARCH_GET_GS => write(value, &0u64).map(|()| 0),
             ARCH_SHSTK_ENABLE => Err(libc::EOPNOTSUPP),
             _ => match self.pass(libc::SYS_arch_prctl, &[function, value, 0, 0, 0, 0]) {
-                Outcome::Result(value @ 0..) => Ok(value as u64),
-                Outcome::Result(error) => Err(-error as i32),
+                KernelCallOutcome::Result(value @ 0..) => Ok(value as u64),
+                KernelCallOutcome::Result(error) => Err(-error as i32),
                 _ => Err(libc::EINTR),
             },
         }
@@ -281,9 +281,9 @@ impl ProgramThread {
         Ok(0)
     }
 
-    fn change_mask(&mut self, how: u64, new: u64, old: u64, size: u64) -> Outcome {
+    fn change_mask(&mut self, how: u64, new: u64, old: u64, size: u64) -> KernelCallOutcome {
         if size != 8 {
-            return Outcome::Result(-i64::from(libc::EINVAL));
+            return KernelCallOutcome::Result(-i64::from(libc::EINVAL));
         }
         let former = self.signals.mask;
         let mask = match new {
@@ -298,12 +298,12 @@ impl ProgramThread {
         let written =
             mask.and_then(|mask| if old == 0 { Ok(mask) } else { write(old, &former).map(|()| mask) });
         match written {
-            Err(error) => Outcome::Result(-i64::from(error)),
-            Ok(mask) if mask == former => Outcome::Result(0),
-            Ok(_) if !self.hold_signals() => Outcome::Again,
+            Err(error) => KernelCallOutcome::Result(-i64::from(error)),
+            Ok(mask) if mask == former => KernelCallOutcome::Result(0),
+            Ok(_) if !self.hold_signals() => KernelCallOutcome::Again,
             Ok(mask) => {
                 self.set_mask(mask);
-                Outcome::Result(0)
+                KernelCallOutcome::Result(0)
             }
         }
     }
@@ -337,7 +337,14 @@ impl ProgramThread {
     }
 
     /// Links to the executable of this process lead to the program.
-    fn read_link(&mut self, number: i64, arguments: &[u64; 6], path: u64, buffer: u64, size: u64) -> Outcome {
+    fn read_link(
+        &mut self,
+        number: i64,
+        arguments: &[u64; 6],
+        path: u64,
+        buffer: u64,
+        size: u64,
+    ) -> KernelCallOutcome {
         let is_executable =
             read_text(path, libc::PATH_MAX as usize).is_ok_and(|text| is_own_executable(&text));
         if !is_executable {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::calls::{Outcome, is_plain};
+use super::calls::{KernelCallOutcome, is_plain};
 use super::program_memory::{read_bytes, write};
 use super::state::TranslatorProcess;
 use super::thread::ProgramThread;
@@ -84,16 +84,16 @@ impl CloneRequest {
 
 impl ProgramThread {
     /// Makes a thread or a process.
-    pub(super) fn clone_call(&mut self, request: CloneRequest) -> Outcome {
+    pub(super) fn clone_call(&mut self, request: CloneRequest) -> KernelCallOutcome {
         if request.flags & THREAD == THREAD {
             return self.new_thread(request);
         }
         let shares_memory = request.has(libc::CLONE_VM);
         if shares_memory && !request.has(libc::CLONE_VFORK) || request.has(libc::CLONE_THREAD) {
-            return Outcome::Result(-i64::from(libc::EINVAL));
+            return KernelCallOutcome::Result(-i64::from(libc::EINVAL));
         }
         if !self.hold_signals() {
-            return Outcome::Again;
+            return KernelCallOutcome::Again;
         }
         let outcome = if shares_memory { self.new_borrower(request) } else { self.new_process(request) };
         self.set_mask(self.signals.mask);
@@ -130,9 +130,9 @@ impl ProgramThread {
         Ok(area)
     }
 
-    fn new_thread(&mut self, request: CloneRequest) -> Outcome {
+    fn new_thread(&mut self, request: CloneRequest) -> KernelCallOutcome {
         let process = TranslatorProcess::get();
-        let failed = |_| Outcome::Result(-i64::from(libc::EAGAIN));
+        let failed = |_| KernelCallOutcome::Result(-i64::from(libc::EAGAIN));
         let area = match self.new_area() {
             Ok(area) => area,
             Err(error) => return failed(error),
@@ -149,7 +149,7 @@ impl ProgramThread {
             child.clear_at_end = request.child_tid;
         }
         if !self.hold_signals() {
-            return Outcome::Again;
+            return KernelCallOutcome::Again;
         }
         // 0 until the child has its number.
         let number = std::sync::Arc::new(AtomicU32::new(0));
@@ -162,7 +162,7 @@ impl ProgramThread {
                     std::thread::yield_now();
                 }
                 // The child has told its number to its parent: later it may have ended, and cleared it.
-                Outcome::Result(number.load(Ordering::Acquire).into())
+                KernelCallOutcome::Result(number.load(Ordering::Acquire).into())
             }
             Err(error) => failed(error),
         };
@@ -208,7 +208,7 @@ impl ProgramThread {
     }
 
     /// A process with a copy of the memory.
-    fn new_process(&mut self, request: CloneRequest) -> Outcome {
+    fn new_process(&mut self, request: CloneRequest) -> KernelCallOutcome {
         let process = TranslatorProcess::get();
         // No other thread of the copy will unlock what it locked.
         let (code, actions) = (process.code(), process.actions());
@@ -228,7 +228,7 @@ impl ProgramThread {
         };
         drop((code, actions));
         if child < 0 {
-            return Outcome::Result(-i64::from(
+            return KernelCallOutcome::Result(-i64::from(
                 std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN),
             ));
         }
@@ -237,7 +237,7 @@ impl ProgramThread {
             if request.has(libc::CLONE_PARENT_SETTID) {
                 let _ = write(request.parent_tid, &(child as u32));
             }
-            return Outcome::Result(child);
+            return KernelCallOutcome::Result(child);
         }
         process.results.detach(self.area);
         self.is_first = true;
@@ -248,13 +248,13 @@ impl ProgramThread {
             let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
             let _ = write(request.child_tid, &tid);
         }
-        Outcome::Restored
+        KernelCallOutcome::Restored
     }
 
     /// A process that borrows the memory until it executes another program or ends (`vfork`). It runs with an area and a stack of its own,
     /// while this thread waits.
-    fn new_borrower(&mut self, request: CloneRequest) -> Outcome {
-        let Ok(area) = self.new_area() else { return Outcome::Result(-i64::from(libc::ENOMEM)) };
+    fn new_borrower(&mut self, request: CloneRequest) -> KernelCallOutcome {
+        let Ok(area) = self.new_area() else { return KernelCallOutcome::Result(-i64::from(libc::ENOMEM)) };
         let mut child = ProgramThread::new(area, 0, self.next);
         child.signals.mask = self.signals.mask;
         child.signals.stack = self.signals.stack;
@@ -262,7 +262,7 @@ impl ProgramThread {
         let process = TranslatorProcess::get();
         process.results.add_fork();
         let Ok(stack) = crate::area::map_memory(STACK, libc::PROT_READ | libc::PROT_WRITE) else {
-            return Outcome::Result(-i64::from(libc::ENOMEM));
+            return KernelCallOutcome::Result(-i64::from(libc::ENOMEM));
         };
         let flags = request.flags
             & !((libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID | libc::CLONE_SETTLS) as u64);
@@ -286,7 +286,7 @@ impl ProgramThread {
             libc::munmap(stack as *mut _, STACK);
             libc::munmap(area.cast(), crate::area::AREA_SIZE);
         }
-        Outcome::Result(if result < 0 { -i64::from(error) } else { result.into() })
+        KernelCallOutcome::Result(if result < 0 { -i64::from(error) } else { result.into() })
     }
 }
 

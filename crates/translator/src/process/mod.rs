@@ -4,6 +4,7 @@ mod actions;
 mod calls;
 mod clone;
 mod elf;
+mod exec;
 mod frame;
 mod handler;
 mod program_memory;

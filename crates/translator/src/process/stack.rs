@@ -9,8 +9,7 @@ use crate::area::map_memory;
 
 /// Bytes below the stack that nothing is mapped at, so that its overflow is a fault.
 const GUARD: usize = 1 << 20;
-/// Bytes of a stack without a limit, and the largest one.
-const USUAL_STACK: u64 = 8 << 20;
+/// Bytes of the largest stack, and of one without a limit.
 const LARGEST_STACK: u64 = 1 << 30;
 /// Entries of the auxiliary vector of which `libc` has no names.
 const AT_RSEQ_FEATURE_SIZE: u64 = 27;
@@ -53,7 +52,7 @@ fn stack_size() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes the structure.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) } == 0;
-    let size = if known && limit.rlim_cur != libc::RLIM_INFINITY { limit.rlim_cur } else { USUAL_STACK };
+    let size = if known && limit.rlim_cur != libc::RLIM_INFINITY { limit.rlim_cur } else { LARGEST_STACK };
     size.clamp(1 << 17, LARGEST_STACK).next_multiple_of(1 << 12)
 }
 

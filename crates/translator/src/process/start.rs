@@ -17,14 +17,13 @@ use super::state::{CodeAndMemory, FAILURE, TranslatorProcess, give_up};
 use super::thread::ProgramThread;
 use crate::area::{ThreadArea, VECTORS_SIZE, vectors_size};
 use crate::code::CodeCache;
+use crate::executable::{ADDR_NO_RANDOMIZE, PIPE_IS_IGNORED};
 use crate::glue;
 use crate::memory::{NO_IMAGE, ProgramMemory};
 use crate::shared::SharedResults;
 
 /// The bit of the kernel that programs may set the bases of FS and GS by instructions (AT_HWCAP2).
 const HWCAP2_FSGSBASE: u64 = 1 << 1;
-/// The personality of programs whose addresses are not randomized.
-const ADDR_NO_RANDOMIZE: libc::c_ulong = 0x0004_0000;
 
 /// Why this host cannot translate, if it cannot.
 fn missing_feature() -> Option<&'static str> {
@@ -41,21 +40,42 @@ fn missing_feature() -> Option<&'static str> {
     None
 }
 
+/// What a translator is told, beside its program.
+struct TranslatorStart {
+    /// Its descriptor of the results.
+    own: i32,
+    /// The descriptor of the process that started it, which is the same unless a translator has executed this one.
+    of_starter: i32,
+    /// Whether the program ignores SIGPIPE.
+    ignores_pipe: bool,
+}
+
+impl TranslatorStart {
+    fn of(text: &str) -> Option<TranslatorStart> {
+        let ignores_pipe = text.ends_with(PIPE_IS_IGNORED);
+        let mut numbers = text.trim_end_matches(PIPE_IS_IGNORED).split(',').map(|number| number.parse().ok());
+        let own = numbers.next()??;
+        Some(TranslatorStart { own, of_starter: numbers.next().map_or(Some(own), |it| it)?, ignores_pipe })
+    }
+}
+
 /// Runs a program: the descriptor of the results, its file, and its arguments, the first of which is its name.
 pub(crate) fn run(words: Vec<OsString>) -> ! {
     let [_, descriptor, path, arguments @ ..] = &words[..] else { std::process::exit(FAILURE) };
-    let descriptor = descriptor.to_str().and_then(|text| text.parse().ok()).unwrap_or(-1);
+    let Some(start) = descriptor.to_str().and_then(TranslatorStart::of) else { std::process::exit(FAILURE) };
     // SAFETY: the process that started this one has passed it for this purpose alone.
-    let file = unsafe { File::from_raw_fd(descriptor) };
+    let file = unsafe { File::from_raw_fd(start.own) };
     let Ok(results) = SharedResults::new(file) else { std::process::exit(FAILURE) };
     let results: &'static SharedResults = Box::leak(Box::new(results));
+    // A failure of the translator is not the program's.
+    std::panic::set_hook(Box::new(|failure| give_up(results, &failure.to_string())));
     // SAFETY: only clears the bit that was set for this process's addresses; children get the usual personality.
     unsafe { libc::personality(libc::personality(0xffff_ffff) as libc::c_ulong & !ADDR_NO_RANDOMIZE) };
     if let Some(missing) = missing_feature() {
         give_up(results, &format!("this machine lacks {missing}"));
     }
     let environment: Vec<OsString> = environment();
-    let (thread, process) = prepare(results, Path::new(path), arguments, &environment)
+    let (thread, process) = prepare(results, &start, Path::new(path), arguments, &environment)
         .unwrap_or_else(|error| give_up(results, &format!("{}: {error}", Path::new(path).display())));
     process.begin();
     glue::set_handler(handler::handle);
@@ -77,11 +97,12 @@ fn environment() -> Vec<OsString> {
 
 fn prepare(
     results: &'static SharedResults,
+    translator: &TranslatorStart,
     path: &Path,
     arguments: &[OsString],
     environment: &[OsString],
 ) -> std::io::Result<(ProgramThread, TranslatorProcess)> {
-    let (mut memory, mut images) = (ProgramMemory::default(), 0);
+    let (mut memory, mut images) = (ProgramMemory::default(), results.images());
     let own = own_memory(&mut memory);
     let executable = elf::load(path, true, &mut memory, results, &mut images)?;
     let interpreter = match &executable.interpreter {
@@ -109,7 +130,10 @@ fn prepare(
     let process = TranslatorProcess {
         results,
         code: Mutex::new(CodeAndMemory { code, memory, images, own }),
-        actions: Mutex::new(SignalActions::inherited()),
+        actions: Mutex::new(SignalActions::inherited(translator.ignores_pipe)),
+        // SAFETY: no arguments.
+        starter: unsafe { libc::getppid() } as u32,
+        descriptor: translator.of_starter,
         executable: std::fs::canonicalize(path)?,
     };
     Ok((ProgramThread::new(area, slot, entry), process))

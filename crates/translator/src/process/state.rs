@@ -16,6 +16,9 @@ pub(crate) struct TranslatorProcess {
     pub code: Mutex<CodeAndMemory>,
     /// The program's actions of signals.
     pub actions: Mutex<SignalActions>,
+    /// The process that started the translator, and its descriptor of the results.
+    pub starter: u32,
+    pub descriptor: i32,
     /// The program's file, for `/proc/self/exe`.
     pub executable: PathBuf,
 }

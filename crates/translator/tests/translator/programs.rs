@@ -78,3 +78,51 @@ fn programs_end_as_natively() {
         compare("ends", ENDS, &["-O1", "-z", "execstack"], &[&end.to_string()]);
     }
 }
+
+/// A program that executes itself with one argument more, and so on; then another one.
+const EXECUTIONS: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) void work(void) { for (volatile int i = 0; i < 100000; i++) ; }
+int main(int count, char **words) {
+    FILE *output = fopen(words[1], "a");
+    struct sigaction action;
+    sigaction(SIGPIPE, 0, &action);
+    sigset_t mask;
+    sigprocmask(SIG_BLOCK, 0, &mask);
+    fprintf(output, "%d %s %d %d\n", count, words[0], action.sa_handler == SIG_IGN, sigismember(&mask, SIGUSR1));
+    fclose(output);
+    work();
+    char path[4096] = "";
+    readlink("/proc/self/exe", path, sizeof path - 1);
+    signal(SIGPIPE, SIG_IGN);
+    sigaddset(&mask, SIGUSR1);
+    sigprocmask(SIG_SETMASK, &mask, 0);
+    if (execl("/nonexistent", "none", (char *)0) == 0) return 1;
+    if (count == 2) execl(path, "once more", words[1], "x", (char *)0);
+    if (count == 3) execl("/bin/sh", "sh", "-c", "exec \"$0\" \"$1\" y z", path, words[1], (char *)0);
+    return 7;
+}
+"#;
+
+#[test]
+fn executed_programs_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = compare("executions", EXECUTIONS, &["-O1"], &[]);
+    assert_eq!(written.lines().count(), 3, "{written}");
+    let program = compile(folder.path(), "executions", EXECUTIONS, &["-O1"]);
+    let run = translated(&program, &["/dev/null"]);
+    assert_eq!(run.end, ProcessEnd::Exited(7));
+    let images: Vec<_> = run.counts.images.iter().filter_map(|image| image.path.file_name()).collect();
+    assert!(images.iter().any(|&name| name != "executions"), "{images:?}");
+    // Three times the loop, of at least three instructions.
+    let own = |image: Option<u32>| {
+        image.is_some_and(|image| run.counts.images[image as usize].path.ends_with("executions"))
+    };
+    let blocks = run.counts.blocks.iter().zip(&run.counts.executions);
+    let executed: u64 =
+        blocks.filter(|(block, _)| own(block.image)).map(|(block, n)| block.words.len() as u64 * n).sum();
+    assert!((900_000..3_000_000).contains(&executed), "{executed}");
+}

@@ -317,7 +317,7 @@ fn random_sequences_do_as_natively() {
         }
         let read = |path| fs::read(path).unwrap_or_default();
         assert!(read(&natively) == read(&here), "registers or memory differ: seed {seed}");
-        let oracle = step(&path, &[stepped.to_str().unwrap()]);
+        let oracle = step(&path, &[stepped.to_str().unwrap()], None);
         assert_eq!(differences(&oracle.executions, &by_address(&run)), Vec::<String>::new(), "seed {seed}");
         instructions += run.counts.instructions();
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use events::ProcessEnd;
+use object::Object;
 
 use crate::stepped::step;
 use crate::support::{by_address, compile, translated};
@@ -44,7 +45,7 @@ void _start(void) {
 fn compare(name: &str, source: &str, options: &[&str]) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let program = compile(folder.path(), name, source, options);
-    let (stepped, run) = (step(&program, &[]), translated(&program, &[]));
+    let (stepped, run) = (step(&program, &[], None), translated(&program, &[]));
     let end = match libc::WIFEXITED(stepped.status) {
         true => ProcessEnd::Exited(libc::WEXITSTATUS(stepped.status)),
         false => ProcessEnd::Killed(libc::WTERMSIG(stepped.status)),
@@ -68,4 +69,55 @@ pub fn differences(expected: &HashMap<u64, u64>, found: &HashMap<u64, u64>) -> V
 #[test]
 fn transfers_are_counted_as_single_steps_find_them() {
     assert!(compare("transfers", TRANSFERS, &ALONE) > 5_000);
+}
+
+/// A program with the C library, that ends by a fault in a block.
+const LIBRARY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+int main(int count, char **words) {
+    int numbers[100];
+    freopen("/dev/null", "w", stdout);
+    for (int i = 0; i < 100; i++) numbers[i] = i * 7919 % 101;
+    qsort(numbers, 100, sizeof *numbers, compare);
+    char *text = strdup("text");
+    for (int i = 0; i < 5; i++) printf("%d %s\n", numbers[i], text);
+    fflush(stdout);
+    volatile int *nowhere = (int *)8;
+    numbers[1] += numbers[2] * 3;
+    return *nowhere + numbers[1];
+}
+"#;
+
+/// Where Linux maps a position-independent program, without randomization, and where the translator does.
+const NATIVE_BASE: u64 = 0x5555_5555_4000;
+const TRANSLATED_BASE: u64 = 0x5000_0000_0000;
+
+#[test]
+fn a_dynamic_program_is_counted_as_single_steps_find_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "library", LIBRARY, &["-O2", "-pie", "-fPIE"]);
+    // The dynamic linker's part takes seconds.
+    let contents = std::fs::read(&program).unwrap();
+    let entry = NATIVE_BASE + object::File::parse(&*contents).unwrap().entry();
+    let is_whole = testing::sample(false, true);
+    let stepped = step(&program, &[], Some(entry).filter(|_| !is_whole));
+    let run = translated(&program, &[]);
+    assert_eq!(run.end, ProcessEnd::Killed(libc::SIGSEGV));
+    let of_program = |counts: &HashMap<u64, u64>, base: u64| -> HashMap<u64, u64> {
+        let own = counts.iter().filter(|&(address, _)| (base..base + (1 << 20)).contains(address));
+        own.map(|(&address, &count)| (address - base, count)).collect()
+    };
+    let found = by_address(&run);
+    let expected = of_program(&stepped.executions, NATIVE_BASE);
+    assert!(expected.values().sum::<u64>() > 2_000);
+    assert_eq!(differences(&expected, &of_program(&found, TRANSLATED_BASE)), Vec::<String>::new());
+    // The libraries see other addresses and no restartable sequences.
+    let [whole, all] = [&stepped.executions, &found].map(|counts| counts.values().sum::<u64>());
+    assert!(
+        !is_whole || whole.abs_diff(all) * 1000 < whole,
+        "{whole} instructions by single steps, {all} here"
+    );
 }

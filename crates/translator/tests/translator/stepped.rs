@@ -14,8 +14,8 @@ pub struct SteppedRun {
     pub status: i32,
 }
 
-/// Steps through a program without variables. A string instruction that repeats is one instruction.
-pub fn step(path: &Path, arguments: &[&str]) -> SteppedRun {
+/// Steps through a program without variables, from an address on if there is one. A string instruction that repeats is one instruction.
+pub fn step(path: &Path, arguments: &[&str], from: Option<u64>) -> SteppedRun {
     let words: Vec<CString> = std::iter::once(path.as_os_str().as_bytes())
         .chain(arguments.iter().map(|word| word.as_bytes()))
         .map(|word| CString::new(word).unwrap())
@@ -37,9 +37,17 @@ pub fn step(path: &Path, arguments: &[&str]) -> SteppedRun {
         }
     }
     let (mut executions, mut status, mut last) = (HashMap::new(), 0, 0);
+    if let Some(address) = from {
+        run_to(child, address);
+    }
     loop {
-        // SAFETY: the child is this process's.
-        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        // The child is stopped at an address that it was to run to.
+        if from.is_none() || last != 0 {
+            // SAFETY: the child is this process's.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        } else {
+            status = libc::SIGTRAP << 8 | 0x7f;
+        }
         if !libc::WIFSTOPPED(status) {
             return SteppedRun { executions, status };
         }
@@ -64,6 +72,30 @@ pub fn step(path: &Path, arguments: &[&str]) -> SteppedRun {
         }
         // SAFETY: the child is stopped.
         unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, pass) };
+    }
+}
+
+/// Lets a child that begins to execute a program run to an address, by a breakpoint.
+fn run_to(child: i32, address: u64) {
+    const BREAKPOINT: i64 = 0xcc;
+    let wait = || {
+        let mut status = 0;
+        // SAFETY: the child is this process's.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == libc::SIGTRAP, "{status:x}");
+    };
+    wait();
+    // SAFETY: the child is stopped; its memory and registers are set back before it continues at the address.
+    unsafe {
+        let code = libc::ptrace(libc::PTRACE_PEEKTEXT, child, address, 0);
+        libc::ptrace(libc::PTRACE_POKETEXT, child, address, code & !0xff | BREAKPOINT);
+        libc::ptrace(libc::PTRACE_CONT, child, 0, 0);
+        wait();
+        libc::ptrace(libc::PTRACE_POKETEXT, child, address, code);
+        let mut registers: libc::user_regs_struct = std::mem::zeroed();
+        libc::ptrace(libc::PTRACE_GETREGS, child, 0, &raw mut registers);
+        registers.rip = address;
+        libc::ptrace(libc::PTRACE_SETREGS, child, 0, &raw const registers);
     }
 }
 
