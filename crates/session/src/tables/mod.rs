@@ -14,9 +14,7 @@ mod sweep_file;
 use std::process::ExitCode;
 
 use analysis::call_tree::CallRows;
-use analysis::models::{
-    InstructionResults, OwnRows, SummedOverProcesses, sampled_by_class, sampled_by_process,
-};
+use analysis::models::{InstructionResults, SummedOverProcesses, sampled_by_class, sampled_by_process};
 use machine::{MergeableModel, TimingModel};
 use table::Table;
 
