@@ -17,6 +17,7 @@ test: setup
 test-long:
 	PATHLENGTH_TEST_LONG=1 $(MAKE) test
 	cargo test --locked --workspace --test oracle -- --ignored --exact programs::test_programs_by_address
+	cargo test --locked --workspace --test features -- --ignored riscv::
 
 # Builds and installs the Python package as its users do, but not optimized, into build/python.
 test-python:

@@ -150,7 +150,8 @@ impl PyCounts {
     #[getter]
     fn system_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let calls = || self.counted.counts.system_calls.iter();
-        let names = calls().map(|&(number, _)| engine::system_call_name(number));
+        let set = self.counted.counts.instruction_set();
+        let names = calls().map(|&(number, _)| engine::system_call_name(set, number));
         let columns = [
             ("system_call", tables::column::<StringArray, _>(names)),
             ("calls", tables::column::<UInt64Array, _>(calls().map(|&(_, n)| n))),

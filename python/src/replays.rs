@@ -105,7 +105,8 @@ pub fn summary(
         let options = options(replay.dictionary.trace);
         let mut summary = Summary::new(replay.dictionary, replay.accesses, options);
         let problems = show(replay, &mut summary, progress.as_ref())?;
-        Ok((summary.tables(&engine::system_call_name), problems))
+        let set = replay.dictionary.trace.instruction_set();
+        Ok((summary.tables(&|number| engine::system_call_name(set, number)), problems))
     })
 }
 

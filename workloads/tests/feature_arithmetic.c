@@ -1,5 +1,6 @@
 /* flags: -lm -frounding-math -ffp-contract=off -fno-builtin */
 /* alpha flags: -mieee-with-inexact -mfp-rounding-mode=d */
+/* not as on x86-64: RISC-V has no floating-point traps */
 /* Arithmetic exceptions in loops that have run long: the flags they leave and, where they are enabled,
  * the signals; numbers that hardware leaves to software; rounding that changes within a loop. */
 #define _GNU_SOURCE

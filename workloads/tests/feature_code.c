@@ -41,6 +41,16 @@ static size_t write_multiply(void *at, int factor) {
     return sizeof code;
 }
 static void barrier(void) { asm volatile("call_pal 0x86" : : : "memory"); }
+#elif defined __riscv
+/* lui t0,%hi(value); addiw t0,t0,%lo(value); an operation on a0 and t0; ret */
+static size_t write_operation(void *at, int value, uint32_t operation) {
+    uint32_t code[] = {(value + 0x800u) >> 12 << 12 | 0x2b7, (uint32_t)value << 20 | 0x2829b, operation, 0x8067};
+    memcpy(at, code, sizeof code);
+    return sizeof code;
+}
+static size_t write_add(void *at, int addend) { return write_operation(at, addend, 0x00550533); }
+static size_t write_multiply(void *at, int factor) { return write_operation(at, factor, 0x02550533); }
+static void barrier(void) { asm volatile("fence.i" : : : "memory"); }
 #else
 static size_t write_add(void *at, int addend) {
     unsigned char code[] = {0x48, 0x8d, 0x87, 0, 0, 0, 0, 0xc3}; /* lea addend(%rdi),%rax; ret */

@@ -47,6 +47,8 @@ static void text(void) {
     memcpy(place, two, sizeof two);
 #ifdef __alpha__
     asm volatile("call_pal 0x86" ::: "memory");
+#elif defined __riscv
+    asm volatile("fence.i" ::: "memory");
 #endif
     printf("changed: %d\n", often());
     tell("discarded", madvise(page, span, MADV_DONTNEED));

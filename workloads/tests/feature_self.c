@@ -42,6 +42,8 @@ static void executable(const char *name) {
     printf(" %d", read(file, &header, sizeof header) == sizeof header && memcmp(header.e_ident, ELFMAG, 4) == 0);
 #ifdef __alpha__
     printf(" %d\n", header.e_machine == 0x9026);
+#elif defined __riscv
+    printf(" %d\n", header.e_machine == EM_RISCV);
 #else
     printf(" %d\n", header.e_machine == EM_X86_64);
 #endif

@@ -1,3 +1,4 @@
+/* not as on x86-64: a store that faults may have stored its first part */
 /* Unaligned accesses: of every size, at every offset, in hot loops, within pages and across
  * them. On Alpha the loads and stores are its own instructions, which trap when the address is not
  * aligned and are completed by the operating system's kernel; a compiler would avoid them. */

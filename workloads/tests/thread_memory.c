@@ -85,6 +85,11 @@ static void write_code(int number) {
     uint32_t words[] = {0x201f0000 | number, 0x6bfa8001}; /* lda $0,number($31); ret $31,($26),1 */
     memcpy(code, words, sizeof words);
     __asm__ volatile("call_pal 0x86" ::: "memory");
+#elif defined __riscv
+    /* lui a0,%hi(number); addiw a0,a0,%lo(number); ret */
+    uint32_t words[] = {(number + 0x800u) >> 12 << 12 | 0x537, (uint32_t)number << 20 | 0x5051b, 0x8067};
+    memcpy(code, words, sizeof words);
+    __asm__ volatile("fence.i" ::: "memory");
 #else
     uint8_t bytes[] = {0xb8, number, number >> 8, 0, 0, 0xc3}; /* mov eax, number; ret */
     memcpy(code, bytes, sizeof bytes);

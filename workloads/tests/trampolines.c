@@ -78,6 +78,8 @@ static void on_the_heap(void) {
     memcpy(code, two, sizeof two);
 #ifdef __alpha__
     asm volatile("call_pal 0x86" : : : "memory");
+#elif defined __riscv
+    asm volatile("fence.i" : : : "memory");
 #endif
     printf("on the heap: %d, not %d\n", ((int (*)(void))(void *)code)(), often() / 10000);
 }

@@ -37,6 +37,9 @@ static const char *executable(void) {
 #ifdef __alpha__
     unsigned code[4] = {0x6bfa8001, 0x2ffe0000, 0x2ffe0000, 0x2ffe0000};
     __asm__ volatile("call_pal 0x86" ::: "memory");
+#elif defined __riscv
+    unsigned code[4] = {0x8067, 0x13, 0x13, 0x13};
+    __asm__ volatile("fence.i" ::: "memory");
 #else
     unsigned code[4] = {0x90909090, 0x909090c3, 0x90909090, 0x90909090};
 #endif

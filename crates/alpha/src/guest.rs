@@ -51,6 +51,19 @@ impl Guest for Cpu {
     }
 
     #[inline(always)]
+    fn executed(&self) -> u64 {
+        self.instructions
+    }
+
+    fn unaligned(&self) -> u64 {
+        self.unaligned
+    }
+
+    fn set_model(&mut self, model: isa::CpuModel) {
+        self.model = model;
+    }
+
+    #[inline(always)]
     fn value(&self, register: Register) -> u64 {
         match register {
             Register::Integer(number) => self.r[usize::from(number)],
@@ -61,6 +74,11 @@ impl Guest for Cpu {
     #[inline(always)]
     fn host(&mut self) -> &mut HostSide {
         &mut self.host
+    }
+
+    #[inline(always)]
+    fn host_side(&self) -> &HostSide {
+        &self.host
     }
 }
 

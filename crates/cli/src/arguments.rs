@@ -492,12 +492,14 @@ Examples:
 /// The simulated processor and the sysroot.
 #[derive(Clone, Debug, Args)]
 pub struct EngineOptions {
-    /// The processor, which decides the instructions that exist: ev4, ev5, ev56, pca56, ev6 or ev67.
-    #[arg(long, default_value_t = isa::CpuModel::Ev67)]
-    pub cpu: isa::CpuModel,
-    /// Where the program's libraries are searched first.
-    #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
-    pub sysroot: PathBuf,
+    /// The processor, which decides the instructions that exist: ev4, ev5, ev56, pca56, ev6 or ev67. For programs of RISC-V its
+    /// extensions, as rv64gc_zba_zbb, or a profile as rva22u64; by default all exist.
+    #[arg(long, default_value_t = isa::Processors::default())]
+    pub cpu: isa::Processors,
+    /// Where the program's libraries are searched first: by default in /usr/alpha-linux-gnu, or the like for the program's
+    /// instruction set.
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
     #[command(flatten)]
     pub environment: EnvironmentOptions,
 }

@@ -14,6 +14,7 @@ use arguments::Command;
 use messages::Message;
 
 fn main() -> ExitCode {
+    translator::run_if_translator();
     // SAFETY: nothing has started a thread.
     unsafe { messages::begin() };
     let words: Vec<OsString> = std::env::args_os().collect();

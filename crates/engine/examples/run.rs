@@ -8,8 +8,7 @@
 #[path = "run/debugger.rs"]
 mod debugger;
 
-use alpha::BlockCache;
-use alpha::cpu::Cpu;
+use guest::{BlockCache, Guest};
 use pathlength_engine::{
     Clock, Configuration, Debugged, Instrumentation, InstrumentationLevel, Observer, Process, ProgramEnd,
     RunCounter, SystemSettings, compiled_regions,
@@ -23,18 +22,18 @@ struct Sum {
     addresses: u64,
 }
 
-impl Instrumentation<Cpu> for Sum {
+impl<G: Guest> Instrumentation<G> for Sum {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Accesses;
 }
 
-impl Debugged<Cpu> for Sum {}
+impl<G: Guest> Debugged<G> for Sum {}
 
-impl Observer<Cpu> for Sum {
+impl<G: Guest> Observer<G> for Sum {
     fn thread(&self) -> Sum {
         Sum::default()
     }
 
-    fn executed(&mut self, records: &[u64], _: &BlockCache) {
+    fn executed(&mut self, records: &[u64], _: &BlockCache<G>) {
         // The engine writes no marks: a word with the highest bit is a block's. Without branches, of which every other
         // one would be mispredicted.
         let (mut blocks, mut addresses) = (0, 0u64);
@@ -69,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         name,
         arguments: arguments.collect(),
         environment: interpose::inherited().collect(),
-        model: isa::CpuModel::Ev67,
+        model: isa::Processors::default(),
         settings: SystemSettings { clock, host_environment, ..SystemSettings::default() },
     })?;
     let compile_threshold =

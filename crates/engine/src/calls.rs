@@ -6,11 +6,11 @@ use std::sync::Arc;
 use events::LoadedImage;
 use isa::{IntegerResult, Register, SourceOperand, TransferTarget};
 
-use crate::platform::{Cpu, DecodedBlock};
+use crate::platform::Platform;
 use crate::program_location::{Name, entries};
 use crate::unit_class::ClassRule;
 use crate::unit_name::{UnitEnd, UnitName};
-use guest::{CallingConvention, Guest, InstructionProperties};
+use guest::{CallingConvention, DecodedBlock, InstructionProperties};
 use guest_memory::Memory;
 
 /// The functions of a unit of work.
@@ -171,7 +171,7 @@ impl ThreadUnits {
 
     /// Whether [`ThreadUnits::enter`] must be called for each execution of the block: for entries, for return addresses,
     /// and for blocks that end with a call.
-    pub(crate) fn must_report(&self, block: &DecodedBlock) -> bool {
+    pub(crate) fn must_report<G: Platform>(&self, block: &DecodedBlock<G>) -> bool {
         !self.roles_at(block.address).is_empty()
             || self.returns.iter().any(|&back| block.address == back || block.end() == back)
             || !self.units.is_empty() && leaves_frames(block)
@@ -184,10 +184,10 @@ impl ThreadUnits {
 
     /// Control is at the first instruction of a block. A new unit is opened only if `wanted` returns true.
     #[inline(always)]
-    pub(crate) fn enter(
+    pub(crate) fn enter<G: Platform>(
         &mut self,
-        block: &DecodedBlock,
-        cpu: &Cpu,
+        block: &DecodedBlock<G>,
+        cpu: &G,
         memory: &Memory,
         wanted: impl Fn() -> bool,
     ) -> Change {
@@ -213,10 +213,10 @@ impl ThreadUnits {
 
     /// Control enters a function.
     #[cold]
-    fn called(
+    fn called<G: Platform>(
         &mut self,
         address: u64,
-        cpu: &Cpu,
+        cpu: &G,
         memory: &Memory,
         wanted: impl Fn() -> bool,
         change: &mut Change,
@@ -232,7 +232,7 @@ impl ThreadUnits {
     }
 
     /// Control enters the function at which a unit ends.
-    fn ends(&mut self, unit: u32, cpu: &Cpu, change: &mut Change) {
+    fn ends<G: Platform>(&mut self, unit: u32, cpu: &G, change: &mut Change) {
         if self.open.as_ref().is_none_or(|open| open.unit != unit) {
             return;
         }
@@ -250,7 +250,7 @@ impl ThreadUnits {
     }
 
     /// Control enters the function at which a unit begins: opens the unit, unless it is nested.
-    fn begins(&mut self, unit: u32, (cpu, memory): (&Cpu, &Memory), change: &mut Change) {
+    fn begins<G: Platform>(&mut self, unit: u32, (cpu, memory): (&G, &Memory), change: &mut Change) {
         let is_call = self.units[unit as usize].end == UnitEnd::Return;
         if let Some(open) = &self.open {
             let is_left = match open.call {
@@ -264,13 +264,13 @@ impl ThreadUnits {
         }
         let call = is_call.then(|| self.call(cpu));
         change.begins = true;
-        self.open = Some(Open { unit, call, instructions: cpu.instructions, class: None });
+        self.open = Some(Open { unit, call, instructions: cpu.executed(), class: None });
     }
 
     /// Whether a call that has not returned never will, because a function that begins a unit is called from a frame that is older
     /// than the call: where control went there was not seen. A tail call of the function to itself looks alike, but is a jump, which
     /// leaves the return address unchanged.
-    fn is_left(&self, call: ActiveCall, cpu: &Cpu, memory: &Memory) -> bool {
+    fn is_left<G: Platform>(&self, call: ActiveCall, cpu: &G, memory: &Memory) -> bool {
         let by_call = cpu.return_address() == self.previous_end;
         let stack_pointer = cpu.stack_pointer();
         (stack_pointer > call.stack_pointer || stack_pointer == call.stack_pointer && by_call)
@@ -278,7 +278,13 @@ impl ThreadUnits {
     }
 
     /// Whether a block leaves a call other than by its return: by an exception or longjmp, to a frame that is older than the call.
-    fn leaves(&mut self, call: ActiveCall, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) -> bool {
+    fn leaves<G: Platform>(
+        &mut self,
+        call: ActiveCall,
+        block: &DecodedBlock<G>,
+        cpu: &G,
+        memory: &Memory,
+    ) -> bool {
         let key = (block.address, block.words.len());
         if !*self.leaving.entry(key).or_insert_with(|| leaves_frames(block)) {
             return false;
@@ -305,7 +311,7 @@ impl ThreadUnits {
     }
 
     /// The call whose first instruction is next.
-    fn call(&mut self, cpu: &Cpu) -> ActiveCall {
+    fn call<G: Platform>(&mut self, cpu: &G) -> ActiveCall {
         let return_address = cpu.return_address();
         if !self.returns.contains(&return_address) {
             self.returns.push(return_address);
@@ -315,7 +321,7 @@ impl ThreadUnits {
     }
 
     /// Gives the open unit its class, unless it has one.
-    fn classify(&mut self, rule: u32, class: Option<Arc<str>>, cpu: &Cpu, memory: &Memory) {
+    fn classify<G: Platform>(&mut self, rule: u32, class: Option<Arc<str>>, cpu: &G, memory: &Memory) {
         if let Some(open) = self.open.as_mut().filter(|open| open.class.is_none()) {
             open.class = class.or_else(|| self.rules[rule as usize].of_text(cpu, memory));
         }
@@ -330,11 +336,11 @@ impl ThreadUnits {
 
 /// Whether a block sets the stack pointer to a value, and goes to a computed address: as longjmp, exceptions and switches between
 /// stacks do. Functions with frames of varying size set it from the frame pointer, and only return.
-fn leaves_frames(block: &DecodedBlock) -> bool {
-    let set = Cpu::INSTRUCTION_SET;
-    let stack_pointer = <Cpu as CallingConvention>::STACK_POINTER;
+fn leaves_frames<G: Platform>(block: &DecodedBlock<G>) -> bool {
+    let set = G::INSTRUCTION_SET;
+    let stack_pointer = <G as CallingConvention>::STACK_POINTER;
     let is_stack_pointer = |operand| operand == SourceOperand::Register(stack_pointer);
-    let is_frame = |operand| operand == SourceOperand::Register(Cpu::FRAME_POINTER);
+    let is_frame = |operand| operand == SourceOperand::Register(G::FRAME_POINTER);
     let summary = |&word: &u32| set.summary(word);
     let target = block.words.last().and_then(summary).and_then(|last| last.transfer);
     let is_computed = target.is_some_and(|last| matches!(last.target, TransferTarget::Register { .. }));

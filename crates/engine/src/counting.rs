@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use events::{BlockId, Counts, LoadedImage, Unit};
+use events::{BlockId, Counts, LoadedImage, ProcessEnd, Unit};
 
 use crate::calls::{Ended, ThreadUnits};
 use crate::lock;
-use crate::platform::{BlockCache, Cpu, DecodedBlock};
+use crate::platform::Platform;
 use crate::program_location::Name;
 use crate::sampling::Sampling;
 use crate::unit_class::ClassRule;
-use guest::{Debugged, Guest, Instrumentation, InstrumentationLevel, Observer};
+use guest::{BlockCache, Debugged, DecodedBlock, Instrumentation, InstrumentationLevel, Observer};
 use guest_memory::Memory;
 use serde::{Deserialize, Serialize};
 
@@ -57,37 +57,25 @@ impl BlockTally {
 /// Adding this subtracts one execution.
 pub(crate) const ONE_LESS: u64 = u64::MAX;
 
-/// The blocks that the counts of all threads refer to, and the counts of the threads that have ended.
+/// The blocks that the counts of all threads refer to, and the counts of threads and programs that have ended.
 #[derive(Clone, Debug, Default)]
 struct RunTotals {
-    blocks: Vec<(u64, Vec<u32>)>,
-    ids: HashMap<(u64, Vec<u32>), BlockId>,
+    blocks: Vec<events::Block>,
+    /// By the machine of the guest, the address and the words.
+    ids: HashMap<(u16, u64, Vec<u32>), BlockId>,
     executions: BlockTally,
     system_calls: BlockTally,
 }
 
 impl RunTotals {
     /// The number of a block in the totals. Blocks of all threads with equal addresses and instructions share it.
-    fn id(&mut self, block: &DecodedBlock) -> BlockId {
-        let key = (block.address, block.words.clone());
+    fn id<G: Platform>(&mut self, block: &DecodedBlock<G>) -> BlockId {
+        let key = (G::ELF_MACHINE, block.address, block.words.clone());
         let next = self.blocks.len() as BlockId;
-        *self.ids.entry(key).or_insert_with_key(|key| {
-            self.blocks.push(key.clone());
+        *self.ids.entry(key).or_insert_with_key(|(_, address, words)| {
+            self.blocks.push(events::Block::new(G::INSTRUCTION_SET, *address, words.clone()));
             next
         })
-    }
-
-    /// Adds the counts of a thread.
-    fn add(&mut self, counter: &RunCounter, cache: &BlockCache) {
-        let mut executions = counter.executions.clone();
-        cache.executions(|id, times| executions.add(id, times));
-        for (block, id) in cache.blocks().iter().zip(0..) {
-            let total = self.id(block);
-            self.executions.add(total, executions.0.get(id).copied().unwrap_or(0));
-        }
-        for (number, times) in counter.system_calls.nonzero() {
-            *self.system_calls.slot(number) += times;
-        }
     }
 }
 
@@ -102,22 +90,31 @@ pub struct RunCounter {
 }
 
 impl RunCounter {
-    /// The counts of this thread and of those that have ended.
-    pub fn counts(&self, cache: &BlockCache) -> Counts {
-        let mut totals = lock(&self.totals).clone();
-        totals.add(self, cache);
-        let blocks: Vec<events::Block> = totals
-            .blocks
-            .into_iter()
-            .map(|(address, words)| events::Block {
-                image: self.image_of(address),
-                ..events::Block::new(Cpu::INSTRUCTION_SET, address, words)
-            })
-            .collect();
+    /// The counts of all threads, once they have ended.
+    pub fn counts(&self) -> Counts {
+        let totals = lock(&self.totals).clone();
+        let with_image =
+            |block: events::Block| events::Block { image: self.image_of(block.address), ..block };
+        let blocks: Vec<events::Block> = totals.blocks.into_iter().map(with_image).collect();
         let system_calls = totals.system_calls.nonzero().collect();
         let mut executions = totals.executions.0;
         executions.resize(blocks.len(), 0);
         Counts { images: self.images.clone(), blocks, executions, system_calls }
+    }
+
+    /// Adds the counts of the thread, whose blocks are those of this cache, to the totals.
+    fn settle<G: Platform>(&mut self, cache: &BlockCache<G>) {
+        let executions = &mut self.executions;
+        cache.take_executions(|id, times| executions.add(id, times));
+        let totals = &mut *lock(&self.totals);
+        for (block, id) in cache.blocks().iter().zip(0..) {
+            let total = totals.id(block);
+            totals.executions.add(total, self.executions.0.get(id).copied().unwrap_or(0));
+        }
+        self.executions = BlockTally::default();
+        for (number, times) in self.system_calls.take_all() {
+            *totals.system_calls.slot(number) += times;
+        }
     }
 
     /// The image that was mapped last at an address.
@@ -127,19 +124,19 @@ impl RunCounter {
     }
 }
 
-impl Instrumentation<Cpu> for RunCounter {
+impl<G: Platform> Instrumentation<G> for RunCounter {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 }
 
-impl Debugged<Cpu> for RunCounter {}
+impl<G: Platform> Debugged<G> for RunCounter {}
 
-impl Observer<Cpu> for RunCounter {
+impl<G: Platform> Observer<G> for RunCounter {
     #[inline(always)]
-    fn enter(&mut self, id: BlockId, _: &BlockCache, _: &Cpu, _: &Memory) {
+    fn enter(&mut self, id: BlockId, _: &BlockCache<G>, _: &G, _: &Memory) {
         self.executions.add(id, 1);
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock<G>)>) {
         self.executions.add(entered, ONE_LESS);
         if let Some((id, _)) = executed {
             self.executions.add(id, 1);
@@ -158,11 +155,19 @@ impl Observer<Cpu> for RunCounter {
         RunCounter { images: self.images.clone(), totals: self.totals.clone(), ..RunCounter::default() }
     }
 
-    fn ended(&mut self, _: &Cpu, _: &Memory, cache: &BlockCache) {
-        lock(&self.totals).add(self, cache);
+    fn ended(&mut self, _: &G, _: &Memory, cache: &BlockCache<G>) {
+        self.settle(cache);
     }
 
-    fn forked(&mut self, _: u32, _: &BlockCache) {
+    fn replaced(&mut self, _: &G, cache: &BlockCache<G>, _: bool) {
+        self.settle(cache);
+    }
+
+    fn exits(&mut self, _: ProcessEnd, _: &G, _: &Memory, cache: &BlockCache<G>) {
+        self.settle(cache);
+    }
+
+    fn forked(&mut self, _: u32, _: &BlockCache<G>) {
         self.totals = Arc::default();
     }
 }
@@ -274,16 +279,16 @@ impl<'a> UnitCounter<'a> {
     }
 
     /// Ends the open unit, if there is one, at the end of the program.
-    pub fn finish(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
+    fn finish<G: Platform>(&mut self, cpu: &G, memory: &Memory, cache: &BlockCache<G>) {
         self.take(self.calls.is_open(), cache);
         if let Some(ended) = self.calls.end(false) {
-            self.end(cpu, memory, cache, &ended);
+            self.end(cpu, Some(memory), cache, &ended);
         }
     }
 
     /// Adds the executions counted by compiled code to the open unit or to the totals.
     #[cold]
-    fn take(&mut self, is_open: bool, cache: &BlockCache) {
+    fn take<G: Platform>(&mut self, is_open: bool, cache: &BlockCache<G>) {
         let executions = self.executions(is_open);
         cache.take_executions(|id, times| executions.add(id, times));
     }
@@ -295,11 +300,12 @@ impl<'a> UnitCounter<'a> {
     }
 
     #[cold]
-    fn end(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache, ended: &Ended) {
-        let gauge = |address: &Option<u64>| address.and_then(|a| memory.load::<8>(a).ok()).unwrap_or(0);
+    fn end<G: Platform>(&mut self, cpu: &G, memory: Option<&Memory>, cache: &BlockCache<G>, ended: &Ended) {
+        let value = |address| memory?.load::<8>(address).ok();
+        let gauge = |address: &Option<u64>| address.and_then(value).unwrap_or(0);
         let mut unit = Unit {
             number: self.number,
-            instructions: cpu.instructions - ended.began,
+            instructions: cpu.executed() - ended.began,
             blocks: Vec::new(),
             system_calls: std::mem::take(&mut self.system_calls),
             gauges: self.gauges.iter().map(gauge).collect(),
@@ -314,7 +320,7 @@ impl<'a> UnitCounter<'a> {
     }
 
     /// Finds the totals' numbers of new blocks.
-    fn number_new_blocks(&mut self, cache: &BlockCache) {
+    fn number_new_blocks<G: Platform>(&mut self, cache: &BlockCache<G>) {
         let new = &cache.blocks()[self.ids.len()..];
         if !new.is_empty() {
             let mut totals = lock(&self.total.totals);
@@ -323,10 +329,10 @@ impl<'a> UnitCounter<'a> {
     }
 }
 
-impl<'a> Instrumentation<Cpu> for UnitCounter<'a> {
+impl<'a, G: Platform> Instrumentation<G> for UnitCounter<'a> {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 
-    fn must_report(&self, block: &DecodedBlock) -> bool {
+    fn must_report(&self, block: &DecodedBlock<G>) -> bool {
         self.calls.must_report(block)
     }
 
@@ -335,11 +341,11 @@ impl<'a> Instrumentation<Cpu> for UnitCounter<'a> {
     }
 }
 
-impl<'a> Debugged<Cpu> for UnitCounter<'a> {}
+impl<'a, G: Platform> Debugged<G> for UnitCounter<'a> {}
 
-impl<'a> Observer<Cpu> for UnitCounter<'a> {
+impl<'a, G: Platform> Observer<G> for UnitCounter<'a> {
     #[inline(always)]
-    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
+    fn enter(&mut self, id: BlockId, cache: &BlockCache<G>, cpu: &G, memory: &Memory) {
         let was_open = self.calls.is_open();
         let wanted = || self.units.wanted.load(Ordering::Relaxed);
         let change = self.calls.enter(cache.block(id), cpu, memory, wanted);
@@ -347,7 +353,7 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
             self.take(was_open, cache);
         }
         if let Some(ended) = &change.ended {
-            self.end(cpu, memory, cache, ended);
+            self.end(cpu, Some(memory), cache, ended);
         }
         if change.begins {
             self.number = self.units.begin();
@@ -355,7 +361,7 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
         self.executions(self.calls.is_open()).add(id, 1);
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock<G>)>) {
         let executions = self.executions(self.calls.is_open());
         executions.add(entered, ONE_LESS);
         if let Some((id, _)) = executed {
@@ -364,7 +370,7 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
     }
 
     fn system_call(&mut self, number: u32) {
-        self.total.system_call(number);
+        Observer::<G>::system_call(&mut self.total, number);
         if self.calls.is_open() {
             match self.system_calls.iter_mut().find(|(known, _)| *known == number) {
                 Some((_, times)) => *times += 1,
@@ -374,7 +380,7 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
     }
 
     fn mapped(&mut self, image: &LoadedImage) {
-        self.total.mapped(image);
+        Observer::<G>::mapped(&mut self.total, image);
         let gauges: Vec<Name> = self.work.gauges.iter().map(|gauge| Name::new(gauge)).collect();
         if !gauges.iter().any(|name| name.may_be_in(image)) && !self.calls.may_be_in(image) {
             return;
@@ -393,16 +399,36 @@ impl<'a> Observer<Cpu> for UnitCounter<'a> {
 
     fn thread(&self) -> UnitCounter<'a> {
         let (work, units) = (self.work.clone(), self.units.clone());
-        UnitCounter::with(self.total.thread(), work, units, self.calls.thread(), self.gauges.clone())
+        UnitCounter::with(
+            Observer::<G>::thread(&self.total),
+            work,
+            units,
+            self.calls.thread(),
+            self.gauges.clone(),
+        )
     }
 
-    fn ended(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
+    fn ended(&mut self, cpu: &G, memory: &Memory, cache: &BlockCache<G>) {
         self.finish(cpu, memory, cache);
-        self.total.ended(cpu, memory, cache);
+        self.total.settle(cache);
+    }
+
+    fn replaced(&mut self, cpu: &G, cache: &BlockCache<G>, _: bool) {
+        self.take(self.calls.is_open(), cache);
+        if let Some(ended) = self.calls.end(false) {
+            self.end(cpu, None, cache, &ended);
+        }
+        self.total.settle(cache);
+        self.ids.clear();
+    }
+
+    fn exits(&mut self, _: ProcessEnd, cpu: &G, memory: &Memory, cache: &BlockCache<G>) {
+        self.finish(cpu, memory, cache);
+        self.total.settle(cache);
     }
 
     /// Units of a forked process are not counted.
-    fn forked(&mut self, ordinal: u32, cache: &BlockCache) {
+    fn forked(&mut self, ordinal: u32, cache: &BlockCache<G>) {
         self.total.forked(ordinal, cache);
         self.ids.clear();
         self.units = Units::new(Box::new(|_, _, _| false), false);

@@ -1,4 +1,4 @@
-//! Runs unmodified Alpha/Linux programs and counts every instruction.
+//! Runs unmodified Linux programs of Alpha and RISC-V and counts every instruction.
 //!
 //! ```no_run
 //! use pathlength_engine::{Configuration, Process, RunCounter, SystemSettings};
@@ -7,12 +7,12 @@
 //!     name: None,
 //!     arguments: vec![],
 //!     environment: vec![],
-//!     model: isa::CpuModel::Ev67,
+//!     model: isa::Processors::default(),
 //!     settings: SystemSettings::default(),
 //! })?;
 //! let mut counter = RunCounter::default();
 //! process.run(&mut counter)?;
-//! println!("{} instructions", counter.counts(&process.cache).instructions());
+//! println!("{} instructions", counter.counts().instructions());
 //! # Ok::<(), pathlength_engine::Error>(())
 //! ```
 
@@ -34,10 +34,13 @@ pub use counting::{RunCounter, UnitCounter, UnitOfWork, UnitSink, has_variable};
 pub use events::record::Event;
 pub use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
 pub use jit::compiled_regions;
-pub use linux_user::{Clock, RandomSource, Substitution, SystemSettings};
+pub use linux_user::{Clock, Crash, ProgramEnd, RandomSource, Substitution, SystemSettings};
 pub use objects::{ObjectRule, StructureRule, check_objects};
-pub use platform::{Cpu, Crash, ProgramEnd, die, reserve_memory, system_call_name};
-pub use process::{Configuration, Error, Process};
+pub use platform::{
+    FrameRegisters, GuestDescription, Platform, ProgramObserver, die, guest_of, guest_of_program,
+    reserve_memory, system_call_name,
+};
+pub use process::{Configuration, Error, Process, ProgramState};
 pub use process_tree::{
     CountedProcess, CountedUnit, NewSamples, ProcessNumber, ProcessState, ProcessTreeCounter,
     ProcessTreeCounts, ProcessTreeError, SampledProcessTree, SampledProgram,

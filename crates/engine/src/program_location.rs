@@ -4,8 +4,7 @@ use events::LoadedImage;
 use image::{Symbol, SymbolPattern};
 use serde::{Deserialize, Serialize};
 
-use crate::platform::{Cpu, INSTRUCTION_SET};
-use guest::CallingConvention;
+use crate::platform::guest_of;
 
 /// A symbol as users name it, of any image or of one: `name` or `image!name`, mangled or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,7 +74,7 @@ impl std::str::FromStr for ProgramLocation {
         }
         if let Some(digits) = text.strip_prefix("0x") {
             let address = u64::from_str_radix(digits, 16).map_err(|_| wrong())?;
-            return Ok(ProgramLocation(LocationKind::Address(aligned(address))));
+            return Ok(ProgramLocation(LocationKind::Address(address)));
         }
         if text.starts_with(|first: char| first.is_ascii_digit()) {
             return parse_instructions(text)
@@ -162,7 +161,8 @@ impl ProgramLocation {
     pub fn addresses_in(&self, image: &LoadedImage, file: &image::Image) -> Vec<u64> {
         match &self.0 {
             LocationKind::Symbol { name, offset } if name.may_be_in(image) => {
-                let address = |at: u64| aligned(at.wrapping_add(image.bias).wrapping_add(*offset));
+                let mask = !(file.instruction_set().code_alignment() - 1);
+                let address = |at: u64| at.wrapping_add(image.bias).wrapping_add(*offset) & mask;
                 let ways = if *offset == 0 { 2 } else { 1 };
                 let symbols = name.symbols_in(file).into_iter();
                 let addresses = symbols.flat_map(|symbol| entries(file, symbol.address).take(ways));
@@ -173,26 +173,23 @@ impl ProgramLocation {
     }
 }
 
-/// The address of the instruction at which an address points.
-fn aligned(address: u64) -> u64 {
-    address & !(INSTRUCTION_SET.code_alignment() - 1)
-}
-
 /// The instruction word at a link-time address of an image.
 pub fn word_at(file: &image::Image, address: u64) -> Option<u32> {
     let code = file.code().iter().find(|code| (code.address..code.end()).contains(&address))?;
     let start = code.file.start + (address - code.address) as usize;
     let bytes = file.bytes().get(start..start + 4)?;
-    Some(u32::from_le_bytes(bytes.try_into().expect("four bytes")))
+    let word = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+    // What follows a shorter instruction is not part of it.
+    Some(if file.instruction_set().length(word) == 2 { word & 0xffff } else { word })
 }
 
 /// The entries of a function: its address, and the second one of some.
 pub fn entries(file: &image::Image, address: u64) -> impl Iterator<Item = u64> {
-    let word = |at| word_at(file, at);
+    let (word, guest) = (|at| word_at(file, at), guest_of(file.instruction_set()));
     let second = word(address)
         .zip(word(address + 4))
-        .is_some_and(|(first, second)| Cpu::has_second_entry(first, second));
-    std::iter::once(address).chain(second.then_some(address + INSTRUCTION_SET.second_entry()))
+        .is_some_and(|(first, second)| guest.has_second_entry(first, second));
+    std::iter::once(address).chain(second.then_some(address + guest.instruction_set().second_entry()))
 }
 
 #[cfg(test)]

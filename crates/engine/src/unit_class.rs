@@ -8,10 +8,9 @@ use image::Image;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::platform::Cpu;
+use crate::platform::Platform;
 use crate::program_location::{Name, entries};
 use events::LoadedImage;
-use guest::CallingConvention;
 
 /// The longest text that is read.
 const LONGEST: usize = 64 << 10;
@@ -133,7 +132,7 @@ impl ClassRule {
     }
 
     /// The class that the text of an argument has, at the entry of the function.
-    pub(crate) fn of_text(&self, cpu: &Cpu, memory: &Memory) -> Option<Arc<str>> {
+    pub(crate) fn of_text<G: Platform>(&self, cpu: &G, memory: &Memory) -> Option<Arc<str>> {
         let ArgumentSource::Text { argument, pattern } = &self.source else { return None };
         let address = cpu.argument(*argument);
         let text = text_at(address, memory)?;

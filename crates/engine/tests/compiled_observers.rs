@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use alpha::BlockCache;
-use alpha::cpu::Cpu;
-use events::{Counts, Unit};
+use events::{Counts, ProcessEnd, Unit};
+use guest::{BlockCache, Guest};
 use guest_memory::Memory;
 use pathlength_engine::{
     Configuration, Debugged, Event, Instrumentation, InstrumentationLevel, Observer, Process, SystemSettings,
@@ -54,33 +53,41 @@ struct Recorder {
 
 impl Recorder {
     /// Adds all that was reported to the thread.
-    fn add(&self, cache: &BlockCache) -> (Executions, u64, u64) {
+    fn add<G: Guest>(&self, cache: &BlockCache<G>) {
         let mut all = self.others.lock().unwrap();
         for (block, times) in cache.blocks().iter().zip(&self.executions).filter(|(_, n)| **n != 0) {
             *all.0.entry(key(block.address, &block.words)).or_default() += times;
         }
         all.1 += self.accesses;
         all.2 = all.2.wrapping_add(self.hash);
-        all.clone()
+    }
+
+    /// All that the threads reported.
+    fn all(&self) -> (Executions, u64, u64) {
+        self.others.lock().unwrap().clone()
     }
 }
 
-impl Instrumentation<Cpu> for Recorder {
+impl<G: Guest> Instrumentation<G> for Recorder {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Accesses;
 }
 
-impl Debugged<Cpu> for Recorder {}
+impl<G: Guest> Debugged<G> for Recorder {}
 
-impl Observer<Cpu> for Recorder {
+impl<G: Guest> Observer<G> for Recorder {
     fn thread(&self) -> Recorder {
         Recorder { others: self.others.clone(), ..Recorder::default() }
     }
 
-    fn ended(&mut self, _: &Cpu, _: &Memory, cache: &BlockCache) {
+    fn ended(&mut self, _: &G, _: &Memory, cache: &BlockCache<G>) {
         self.add(cache);
     }
 
-    fn executed(&mut self, records: &[u64], cache: &BlockCache) {
+    fn exits(&mut self, _: ProcessEnd, _: &G, _: &Memory, cache: &BlockCache<G>) {
+        self.add(cache);
+    }
+
+    fn executed(&mut self, records: &[u64], cache: &BlockCache<G>) {
         self.executions.resize(cache.blocks().len(), 0);
         for &word in records {
             let (kind, address) = match Event::new(word) {
@@ -128,7 +135,7 @@ fn child() {
             name: None,
             arguments: vec![],
             environment: vec![],
-            model: isa::CpuModel::Ev67,
+            model: isa::Processors::default(),
             settings: SystemSettings::default(),
         })
         .unwrap();
@@ -146,22 +153,21 @@ fn child() {
         }),
     );
     let end = process.run(&mut counter).unwrap();
-    counter.finish(&process.cpu, &process.memory, &process.cache);
-    let counts = counter.total.counts(&process.cache);
+    let counts = counter.total.counts();
     drop(counter);
     let units = units.iter().map(|unit| {
         let blocks = unit.blocks.iter().map(|(id, times)| (*id as usize, times));
         (unit.instructions, unit.returned, executions(&counts, blocks))
     });
     let units = units.collect();
-    let (instructions, unaligned) = (process.cpu.instructions, process.unaligned);
+    let (instructions, unaligned) = (process.instructions(), process.unaligned);
     drop(process);
 
     let mut process = start();
     let mut recorder = Recorder::default();
     process.run(&mut recorder).unwrap();
-    assert_eq!((process.cpu.instructions, process.unaligned), (instructions, unaligned));
-    let (again, accesses, hash) = recorder.add(&process.cache);
+    assert_eq!((process.instructions(), process.unaligned), (instructions, unaligned));
+    let (again, accesses, hash) = recorder.all();
     let executions = executions(&counts, counts.executions.iter().enumerate());
     for (key, times) in &executions {
         assert_eq!(again.get(key), Some(times), "{key}");

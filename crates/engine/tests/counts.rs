@@ -31,7 +31,7 @@ fn count(guest: &Guest, arguments: &[&str]) -> (Vec<Unit>, Counts) {
     };
     let mut counter = UnitCounter::new(work, Box::new(sink));
     assert!(matches!(process.run(&mut counter), Ok(ProgramEnd::Exited(0))));
-    let counts = counter.total.counts(&process.cache);
+    let counts = counter.total.counts();
     drop(counter);
     (units, counts)
 }

@@ -2,6 +2,8 @@
 //! byte and word instructions; in `make test-long` both builds, at every level of optimization.
 
 mod agreement;
+#[path = "agreement/riscv.rs"]
+mod riscv;
 
 macro_rules! programs {
     ($($name:ident)*) => {

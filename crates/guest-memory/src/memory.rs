@@ -39,7 +39,8 @@ fn reserve(start: *mut u8, bytes: usize, placement: i32) -> std::io::Result<*mut
 /// A guest's memory.
 pub struct Memory {
     base: *mut u8,
-    layout: Layout,
+    /// Never held while another lock is taken.
+    layout: Mutex<Layout>,
     regions: RwLock<Regions>,
     /// Counts changes to executable mappings. Blocks that were decoded in an older generation are invalid.
     code_generation: AtomicU64,
@@ -81,7 +82,7 @@ impl Memory {
         let regions = RwLock::new(Regions::new(layout));
         Ok(Memory {
             base,
-            layout,
+            layout: Mutex::new(layout),
             regions,
             code_generation: AtomicU64::new(0),
             mapping_generation: AtomicU64::new(0),
@@ -103,7 +104,7 @@ impl Memory {
 
     /// The layout of the guest's address space.
     pub fn layout(&self) -> Layout {
-        self.layout
+        *self.layout.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether guest addresses equal host addresses.
@@ -126,7 +127,7 @@ impl Memory {
         // The kernel reports the exact byte, which is not the first one of a misaligned access that crosses a page.
         let exact = (fault.address as u64).wrapping_sub(self.base as u64);
         let address = if exact.wrapping_sub(address) < 8 { exact } else { address };
-        if address >= self.layout.bytes {
+        if address >= self.layout().bytes {
             return Self::outside(address, write);
         }
         Fault { address, write, signal: fault.signal, code: fault.code }
@@ -336,7 +337,7 @@ impl Memory {
         file: i32,
         offset: u64,
     ) -> std::io::Result<()> {
-        let Layout { page, bytes: end, .. } = self.layout;
+        let Layout { page, bytes: end, .. } = self.layout();
         let host = self
             .host(start, bytes)
             .filter(|_| start.is_multiple_of(page) && bytes.is_multiple_of(page) && bytes > 0)
@@ -385,12 +386,13 @@ impl Memory {
     }
 
     /// Unmaps everything, as `execve` does. No other thread may run guest code any more.
-    pub fn clear(&self) {
+    pub fn clear(&self, layout: Layout) {
+        *self.layout.lock().unwrap_or_else(PoisonError::into_inner) = layout;
         let lowest = self.lowest();
         let start = self.base.wrapping_add(lowest as usize);
         self.reserve(start, WINDOW - lowest).expect("the reservation can be renewed");
         self.note(|regions| {
-            *regions = Regions::new(self.layout);
+            *regions = Regions::new(layout);
             false
         });
         self.forget_tails();

@@ -55,10 +55,18 @@ pub trait Guest: Sized + Send {
     fn set_pc(&mut self, address: u64);
     /// How many instructions were executed, up to the end of the block that is executed.
     fn instructions(&mut self) -> &mut u64;
+    /// The value of [`Guest::instructions`].
+    fn executed(&self) -> u64;
+    /// How many accesses were not aligned.
+    fn unaligned(&self) -> u64;
+    /// Sets the model whose instructions the processor has.
+    fn set_model(&mut self, model: Self::Model);
     /// The value of a register.
     fn value(&self, register: Register) -> u64;
     /// The fields for compiled code.
     fn host(&mut self) -> &mut HostSide;
+    /// The same, to be read.
+    fn host_side(&self) -> &HostSide;
 }
 
 /// A decoded instruction.

@@ -47,8 +47,9 @@ pub trait Observer<G: Guest>: Instrumentation<G> + Debugged<G> + Send {
     fn compiled(&mut self, _: &BlockCache<G>) {}
     /// The compiled code of the cache is discarded, and its counters are used for other code.
     fn discarding(&mut self, _: &BlockCache<G>) {}
-    /// Another program takes the place of this one. Its images are reported next.
-    fn replaced(&mut self, _: &G, _: &BlockCache<G>) {}
+    /// Another program takes the place of this one. Its images are reported next. Its blocks are in the same cache if it is one of
+    /// the same guest, as the last argument says, and in another one otherwise.
+    fn replaced(&mut self, _: &G, _: &BlockCache<G>, _is_same_guest: bool) {}
     /// The process ends. No other thread executes any more.
     fn exits(&mut self, _: ProcessEnd, _: &G, _: &Memory, _: &BlockCache<G>) {}
     /// Everything executed so far has been reported. Later events are ordered after everything that other threads have

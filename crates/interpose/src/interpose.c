@@ -1,8 +1,8 @@
-/* Preloaded into the host's programs that an Alpha program starts, so that these can start Alpha
+/* Preloaded into the host's programs that a guest's program starts, so that these can start guests'
  * programs again: sh for system() and popen(), scripts, make, env, xargs.
  *
- * The host's kernel refuses an Alpha image (ENOEXEC). Each function of the C library that starts a
- * program therefore looks at the file first, and if it is an Alpha image, or a script whose
+ * The host's kernel refuses a guest's image (ENOEXEC). Each function of the C library that starts a
+ * program therefore looks at the file first, and if it is such an image, or a script whose
  * interpreter is one, starts the engine with it. Everything else passes unchanged.
  *
  * PATHLENGTH_RUN holds the engine's command, words separated by SEPARATOR; the words that follow are
@@ -25,7 +25,9 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 #define SEPARATOR "\x1f"
-enum { MOST_WORDS = 16, DEEPEST_SCRIPT = 4, START_OF_FILE = 256, ALPHA = 0x9026 };
+enum { MOST_WORDS = 16, DEEPEST_SCRIPT = 4, START_OF_FILE = 256 };
+/* The machines of the guests in ELF headers: Alpha's, and RISC-V's. */
+enum { ALPHA = 0x9026, RISCV = 243 };
 
 extern char **environ;
 
@@ -33,7 +35,7 @@ static char *command[MOST_WORDS];
 static size_t words;
 /* As this process found them: "PATHLENGTH_RUN=..." and "LD_PRELOAD=...". */
 static char *run, *preload;
-/* LD_PRELOAD without this library: what an Alpha program is to find, if anything. */
+/* LD_PRELOAD without this library: what a guest's program is to find, if anything. */
 static char *others;
 
 static int (*real_execve)(const char *, char *const[], char *const[]);
@@ -73,8 +75,12 @@ static int may_execute(const char *path) {
     return access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Whether the path is an Alpha image, or a script that one interprets. */
-static int is_alpha(const char *path) {
+static int is_guests(unsigned machine) {
+    return machine == ALPHA || machine == RISCV;
+}
+
+/* Whether the path is an image of a guest, or a script that one interprets. */
+static int runs_on_engine(const char *path) {
     unsigned char start[START_OF_FILE + 1];
     for (int depth = 0; words > 0 && depth <= DEEPEST_SCRIPT && may_execute(path); depth++) {
         int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -84,7 +90,7 @@ static int is_alpha(const char *path) {
         if (size < 2) return 0;
         start[size] = '\0';
         if (size >= (ssize_t)sizeof(Elf64_Ehdr) && memcmp(start, ELFMAG, SELFMAG) == 0)
-            return start[EI_CLASS] == ELFCLASS64 && (start[18] | start[19] << 8) == ALPHA;
+            return start[EI_CLASS] == ELFCLASS64 && is_guests(start[18] | start[19] << 8);
         if (start[0] != '#' || start[1] != '!') return 0;
         char *interpreter = (char *)start + 2;
         interpreter += strspn(interpreter, " \t");
@@ -115,7 +121,7 @@ static void engine_arguments(char **to, const char *path, char *const *given) {
     *to = NULL;
 }
 
-/* The environment for an Alpha program: without what is for the host's programs. */
+/* The environment for a guest's program: without what is for the host's programs. */
 static void engine_environment(char **to, char *const *given) {
     for (; given != NULL && *given != NULL; given++) {
         if (strncmp(*given, "PATHLENGTH_RUN=", 15) == 0) continue;
@@ -125,7 +131,7 @@ static void engine_environment(char **to, char *const *given) {
     *to = NULL;
 }
 
-/* The environment for a host program: with what lets it start Alpha programs, even if the caller
+/* The environment for a host program: with what lets it start guests' programs, even if the caller
  * starts from an empty one. */
 static void host_environment(char **to, char *const *given) {
     char *const missing[] = {entry(given, "PATHLENGTH_RUN=") == NULL ? run : NULL,
@@ -155,7 +161,7 @@ static const char *search(const char *file, char found[PATH_MAX]) {
 static int execute(int (*otherwise)(const char *, char *const[], char *const[]), const char *path,
                    const char *file, char *const *arguments, char *const *environment) {
     char *changed[ENVIRONMENT(environment)];
-    if (is_alpha(path)) {
+    if (runs_on_engine(path)) {
         char *all[ARGUMENTS(arguments)];
         engine_arguments(all, path, arguments);
         engine_environment(changed, environment);
@@ -213,7 +219,7 @@ static int start(spawn *otherwise, pid_t *child, const char *path, const char *f
                  const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
                  char *const *arguments, char *const *environment) {
     char *changed[ENVIRONMENT(environment)];
-    if (is_alpha(path)) {
+    if (runs_on_engine(path)) {
         char *all[ARGUMENTS(arguments)];
         engine_arguments(all, path, arguments);
         engine_environment(changed, environment);

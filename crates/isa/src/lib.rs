@@ -27,7 +27,9 @@ pub mod encode;
 mod evaluate;
 mod instruction_set;
 mod pipeline;
+mod processors;
 mod qualifiers;
+mod riscv;
 mod table;
 
 pub use alpha::Alpha;
@@ -35,7 +37,9 @@ pub use alpha_system::AlphaSystem;
 pub use classes::{Group, InstructionClass};
 pub use cpu::{CpuModel, UnknownCpu};
 pub use decode::{Instruction, Nop, decode, decode_op, nop_kind};
-pub use described::{DESCRIBED_SETS, DescribedAccess, DescribedKind, DescribedSet, InstructionDescription};
+pub use described::{
+    DESCRIBED_SETS, DescribedAccess, DescribedKind, DescribedSet, InstructionDescription, x86_64_words,
+};
 pub use disassemble::REGISTER_NAMES;
 pub use evaluate::{evaluate, operation};
 pub use instruction_set::{
@@ -43,16 +47,22 @@ pub use instruction_set::{
     MemoryAccess, Operation, PipelineSummary, Register, ReturnStackUse, SourceOperand, TransferKind,
     TransferTarget, ValueModel, ValuePrediction,
 };
+pub use processors::{Processors, UnknownProcessor};
 pub use qualifiers::{QualifierSet, Qualifiers, Rounding};
+pub use riscv::{
+    CACHE_BLOCK, Riscv, RiscvExtension, RiscvExtensions, RiscvFloatFormat, RiscvInstruction, RiscvOp,
+    RiscvOperands, UnknownExtensions, decode_riscv, riscv_length, riscv_operation, riscv_result,
+};
 pub use table::{Extension, Flags, InstructionFormat, InstructionRow, Op, Operands, TABLE};
 
 /// All instruction sets that traces are recorded of. Files that name none are of the first.
-pub static INSTRUCTION_SETS: [&dyn InstructionSet; 2 + DESCRIBED_SETS.len()] = {
-    let mut all: [&dyn InstructionSet; 2 + DESCRIBED_SETS.len()] = [&Alpha; _];
+pub static INSTRUCTION_SETS: [&dyn InstructionSet; 3 + DESCRIBED_SETS.len()] = {
+    let mut all: [&dyn InstructionSet; 3 + DESCRIBED_SETS.len()] = [&Alpha; _];
     all[1] = &AlphaSystem;
+    all[2] = &Riscv;
     let mut next = 0;
     while next < DESCRIBED_SETS.len() {
-        all[2 + next] = &DESCRIBED_SETS[next];
+        all[3 + next] = &DESCRIBED_SETS[next];
         next += 1;
     }
     all

@@ -1,5 +1,5 @@
 //! Translates a region to machine code. This file writes blocks, their counters and records; `control` transfers of
-//! control; `memory` memory operands; `operands` register operands; `out_of_line` code for rare cases, and exits to the
+//! control; `memory` memory operands; `operands` register operands; `operate` integer operations; `out_of_line` code for rare cases, and exits to the
 //! interpreter. What single instructions compute is the guest's ([`Emit`]).
 //!
 //! Instructions are translated one by one, and each is executed completely or not at all: when one faults, the
@@ -27,9 +27,12 @@ mod control;
 mod filter_lookup;
 mod memory;
 mod operands;
+mod operate;
 mod out_of_line;
 
+pub(crate) use control::CodePointer;
 pub(crate) use filter_lookup::FilterLookup;
+pub(crate) use operate::{OperateOperand, OperateOperands};
 pub(crate) use out_of_line::{OutOfLine, interpret_one};
 
 /// A guest whose instructions can be compiled.

@@ -9,7 +9,7 @@
 //!
 //! The unit of compilation is a **region**: executed blocks of one function. `host/` has the assembler and the arena of
 //! code, which are independent of the guest. Each guest has a folder that implements `Target` (`target.rs`: registers, control
-//! flow, accesses) and `Emit` (`emit.rs`: the translation of an instruction), as `alpha/` for Alpha. All else is generic.
+//! flow, accesses) and `Emit` (`emit.rs`: the translation of an instruction), as `alpha/` and `riscv/`. All else is generic.
 
 #[cfg(target_arch = "x86_64")]
 mod alpha;
@@ -38,11 +38,15 @@ mod region;
 #[cfg(target_arch = "x86_64")]
 mod registers;
 #[cfg(target_arch = "x86_64")]
+mod riscv;
+#[cfg(target_arch = "x86_64")]
 mod site;
 #[cfg(target_arch = "x86_64")]
 mod stubs;
 #[cfg(target_arch = "x86_64")]
 mod target;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod test_runner;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod toy;
 
@@ -51,8 +55,10 @@ pub use code_map::{Interrupted, interrupted, keep as keep_code_map, set_compiled
 pub use compiler::{COMPILE_THRESHOLD, Compiler, compiled_regions};
 #[cfg(not(target_arch = "x86_64"))]
 pub use compiler::{
-    Exit, Interrupted, UNWIND, enter, interrupted, is_stack_full, keep_code_map, set_compiled, watch,
+    Emit, Exit, Interrupted, UNWIND, enter, interrupted, is_stack_full, keep_code_map, set_compiled, watch,
 };
+#[cfg(target_arch = "x86_64")]
+pub use emit::Emit;
 #[cfg(target_arch = "x86_64")]
 pub use enter::{Exit, UNWIND, enter, is_stack_full, watch};
 #[cfg(all(target_arch = "x86_64", feature = "fuzzing"))]

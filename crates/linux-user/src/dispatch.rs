@@ -23,6 +23,11 @@ pub fn system_call_name<G: SystemCalls>(number: u32) -> String {
     name::<G>(number.into()).map_or_else(|| number.to_string(), String::from)
 }
 
+/// Whether a system call executes another program in the place of the one that makes it.
+pub fn replaces_program<G: SystemCalls>(number: u32) -> bool {
+    matches!(name::<G>(number.into()), Some("execve" | "execveat"))
+}
+
 /// Executes the system call that the registers request. The program counter is already after the instruction.
 pub fn system_call<G: SystemCalls>(
     kernel: &mut KernelGuard<G>,

@@ -20,8 +20,11 @@ mod state;
 mod table;
 
 pub use abi::Abi;
+pub use abi::generic_signals::GENERIC_SIGNALS;
+pub use abi::signals::SignalDescription;
+pub use calls::processes::guest_machine;
 pub use descriptor_table::{apart, leave_guests_table, read_image};
-pub use dispatch::{started_thread, system_call, system_call_name};
+pub use dispatch::{replaces_program, started_thread, system_call, system_call_name};
 pub use reserved::{DescriptorOwner, high_copy, out_of_reach};
 pub use state::control::{Control, Crash, Execute, ProgramEnd};
 pub use state::kernel::Kernel;

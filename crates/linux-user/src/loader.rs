@@ -15,7 +15,7 @@ use std::sync::Arc;
 use events::LoadedImage;
 use image::{Image, ImageKind, Segment};
 
-use crate::abi::Abi;
+use crate::abi::{Abi, SignalReturn};
 use guest_memory::{Layout, Memory, RegionBacking};
 
 /// Why a program could not be loaded.
@@ -99,6 +99,9 @@ const HEAP_ROOM: u64 = 32 << 20;
 /// The name of the stack's region.
 pub const STACK: &str = "[stack]";
 
+/// The name of the region of the code to which signal handlers return.
+const SIGNAL_RETURN: &str = "[vdso]";
+
 /// Loads `program` into empty `memory`. `locate` finds the dynamic loader's file.
 pub fn load<G: Abi>(
     program: &ProgramToLoad,
@@ -131,6 +134,13 @@ pub fn load<G: Abi>(
     let page = G::LAYOUT.page;
     let trampoline = memory.find_free(0, page).ok_or_else(|| no_room(program.path))?;
     map_anonymous(memory, trampoline, page, libc::PROT_READ, "[trampoline]")?;
+    if let Some(SignalReturn { address, code }) = G::SIGNAL_RETURN {
+        let failed = |error| LoadError::Map { path: SIGNAL_RETURN.into(), error };
+        map_anonymous(memory, address, page, libc::PROT_READ | libc::PROT_WRITE, SIGNAL_RETURN)?;
+        let bytes: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
+        memory.write(address, &bytes).expect("just mapped writable");
+        memory.protect(address, page, libc::PROT_READ | libc::PROT_EXEC).map_err(failed)?;
+    }
     let header = image.program_header_address().map_or(0, |address| address.wrapping_add(images[0].bias));
     let start = images[0].bias.wrapping_add(image.entry());
     let vector = auxiliary_vector::<G>(header, image.program_header_count(), interpreter_base, start);

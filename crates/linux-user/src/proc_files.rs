@@ -39,6 +39,7 @@ fn flags_of(descriptor: RawFd) -> i32 {
 pub fn replace<G: Abi>(
     kernel: &mut Kernel<G>,
     caller: &Task<G>,
+    cpu: &G,
     memory: &Memory,
     descriptor: u64,
 ) -> Result<u64, Errno> {
@@ -59,7 +60,7 @@ pub fn replace<G: Abi>(
     let link = procfs::link_of(number).unwrap_or_default();
     let converted = match entry {
         Some(ProcEntry::Of(id, name)) => converted(kernel, caller, memory, (id, &name), &mut opened)?,
-        Some(ProcEntry::General(name)) => proc_status::of_system(kernel, &name).map(String::into_bytes),
+        Some(ProcEntry::General(name)) => proc_status::of_system(kernel, cpu, &name).map(String::into_bytes),
         None => None,
     };
     match converted {

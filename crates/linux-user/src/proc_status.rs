@@ -273,8 +273,12 @@ fn limits<G: Abi>(kernel: &Kernel<G>, host: &str) -> String {
     host.lines().map(line).collect()
 }
 
-/// The contents of a file of the whole system that shows the virtual clock; None if the host's file is right.
-pub fn of_system<G: Abi>(kernel: &Kernel<G>, name: &str) -> Option<String> {
+/// The contents of a file of the whole system that shows the virtual clock or the guest's processor; None if the host's file is
+/// right.
+pub fn of_system<G: Abi>(kernel: &Kernel<G>, cpu: &G, name: &str) -> Option<String> {
+    if name == "cpuinfo" {
+        return cpu.processor_information();
+    }
     let uptime = kernel.virtual_time(libc::CLOCK_BOOTTIME)? / (SECOND / TICKS);
     match name {
         "uptime" => Some(format!("{}.{:02} 0.00\n", uptime / TICKS, uptime % TICKS)),

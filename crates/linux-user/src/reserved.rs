@@ -247,7 +247,7 @@ const KINDS: &[(&str, &[h::c_long])] = &[
         h::SYS_set_mempolicy, h::SYS_migrate_pages, h::SYS_move_pages, h::SYS_io_setup, h::SYS_io_destroy,
         h::SYS_io_getevents, h::SYS_io_cancel, h::SYS_futex_waitv, h::SYS_clock_getres, h::SYS_clock_gettime, h::SYS_clock_nanosleep,
         h::SYS_clock_settime, h::SYS_close_range, h::SYS_epoll_create1, h::SYS_eventfd2, h::SYS_futex,
-        h::SYS_getcpu, h::SYS_getcwd, h::SYS_getegid, h::SYS_geteuid, h::SYS_getitimer, h::SYS_getpgid,
+        h::SYS_getcpu, h::SYS_getcwd, h::SYS_getegid, h::SYS_geteuid, h::SYS_getgid, h::SYS_getpid, h::SYS_getuid, h::SYS_getitimer, h::SYS_getpgid,
         h::SYS_getppid, h::SYS_getpriority, h::SYS_getrandom, h::SYS_getresgid, h::SYS_getresuid,
         h::SYS_getrusage, h::SYS_getsid, h::SYS_gettid, h::SYS_getgroups, h::SYS_setgroups,
         h::SYS_inotify_init1, h::SYS_ioprio_get, h::SYS_ioprio_set, h::SYS_kill, h::SYS_madvise,

@@ -23,6 +23,7 @@ use crate::console::Console;
 use crate::counting::{count_steady, counts_of_trace, names_in_work, run_counts_of};
 use crate::input::Input;
 use crate::program::{ExpectedEnding, ProgramSettings, check_ending, check_names};
+use crate::translated::is_translated;
 
 /// The exit status if the second side executes too much more than the first.
 const ABOVE: u8 = 3;
@@ -113,8 +114,10 @@ impl Comparison<'_> {
         let [a, b] = &self.sides;
         for input in [a, b] {
             let Input::Program { path, arguments } = input else { continue };
-            Image::open(path)?;
             let configuration = self.program.configuration(path, arguments, true);
+            if !is_translated(&configuration) {
+                Image::open(path)?;
+            }
             if let Some((work, _)) = &self.unit {
                 check_names(&configuration, &names_in_work(work))
                     .with_context(|| path.display().to_string())?;

@@ -2,24 +2,22 @@
 
 use std::fmt::Write;
 
-use engine::{Cpu, Crash};
+use engine::Crash;
 use events::LoadedImage;
 use events::record::Register;
-use guest::Guest;
 use image::Image;
-use linux_user::Abi;
 
-/// The name and the description of one of the guest's signals.
-pub fn signal_name(signal: i32) -> String {
-    match Cpu::describe_signal(signal) {
+/// The name and the description of the signal that ended a program.
+fn signal_name(crash: &Crash) -> String {
+    match crash.description {
         Some(known) => format!("{} ({})", known.name, known.meaning),
-        None => format!("signal {signal}"),
+        None => format!("signal {}", crash.signal),
     }
 }
 
 /// Whether the signal means a crash, and not a request to end the program.
-pub fn is_crash(signal: i32) -> bool {
-    Cpu::describe_signal(signal).is_some_and(|known| known.dumps_core)
+pub fn is_crash(crash: &Crash) -> bool {
+    crash.description.is_some_and(|known| known.dumps_core)
 }
 
 /// The register with the return address, by its name in the calling conventions of Alpha and RISC-V.
@@ -27,24 +25,20 @@ const RETURN_ADDRESS: &str = "ra";
 
 /// The signal; for a crash also the address, the location in the program and the registers, over several lines.
 pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
-    let mut text = format!("the program was ended by {}", signal_name(crash.signal));
+    let mut text = format!("the program was ended by {}", signal_name(crash));
     if let Some(address) = crash.address {
         write!(text, " at address {address:#x}").expect("a string takes all");
     }
     if let Some(thread) = &crash.thread {
         write!(text, " in {thread}").expect("a string takes all");
     }
-    if !is_crash(crash.signal) {
+    if !is_crash(crash) {
         return text;
     }
-    let (cpu, set) = (&crash.cpu, Cpu::INSTRUCTION_SET);
-    let register = |number| {
-        let register = Register::Integer(number);
-        (set.register_name(register), cpu.value(register))
-    };
-    let registers: Vec<(&str, u64)> = (0..32).map(register).collect();
+    let name = |number| crash.instruction_set.register_name(Register::Integer(number));
+    let registers: Vec<(&str, u64)> = (0..).map(name).zip(crash.registers.iter().copied()).collect();
     let return_address = registers.iter().copied().filter(|&(name, _)| name == RETURN_ADDRESS);
-    for (name, address) in [("pc", cpu.pc())].into_iter().chain(return_address) {
+    for (name, address) in [("pc", crash.pc)].into_iter().chain(return_address) {
         write!(text, "\n  {name:4} {address:016x}  {}", location(address, images))
             .expect("a string takes all");
     }

@@ -28,4 +28,5 @@ pub mod startup;
 pub mod strides;
 pub mod surroundings;
 pub mod tables;
+mod translated;
 pub mod views;

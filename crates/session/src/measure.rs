@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use analysis::classes::UnitClass;
 use analysis::similar::{hint, similar};
 use analysis::units::{Measurement, Phase, SteadyRules, SteadyState};
-use engine::{Configuration, Cpu, Observer, Process, ProgramEnd, RunCounter, UnitCounter, UnitOfWork};
+use engine::{Configuration, Process, ProgramEnd, ProgramObserver, RunCounter, UnitCounter, UnitOfWork};
 use events::{Counts, LoadedImage, Unit};
 use image::{Image, SymbolPattern};
+use linux_user::GENERIC_SIGNALS;
 use serde::{Deserialize, Serialize};
 
-use crate::{crash, surroundings};
+use crate::{crash, surroundings, translated};
 
 /// What to run and what to count.
 #[derive(Clone, Debug)]
@@ -58,8 +59,10 @@ pub enum Ending {
     Exited(i32),
     /// By a signal.
     Killed {
-        /// Alpha's number.
+        /// The host's number.
         signal: i32,
+        /// Whether it means a crash, and not a request to end the program.
+        is_crash: bool,
         /// Where and in what state, for people.
         report: String,
     },
@@ -71,9 +74,22 @@ impl Ending {
         match end {
             ProgramEnd::Exited(status) => Ending::Exited(status),
             ProgramEnd::Killed(crash) => {
-                Ending::Killed { signal: crash.signal, report: crash::report(&crash, images) }
+                let is_crash = crash.description.is_some_and(|it| it.dumps_core);
+                let report = crash::report(&crash, images);
+                Ending::Killed { signal: crash.host_signal, is_crash, report }
             }
         }
+    }
+
+    /// Of a process of the host that a signal ended.
+    pub fn of_host_signal(signal: i32) -> Ending {
+        let known = GENERIC_SIGNALS.iter().find(|known| known.number == signal);
+        let name = known.map_or_else(
+            || format!("signal {signal}"),
+            |known| format!("{} ({})", known.name, known.meaning),
+        );
+        let is_crash = known.is_some_and(|known| known.dumps_core);
+        Ending::Killed { signal, is_crash, report: format!("the program was ended by {name}") }
     }
 }
 
@@ -83,6 +99,14 @@ pub enum Error {
     /// The program could not be run.
     #[error(transparent)]
     Engine(#[from] engine::Error),
+    /// A program of the host's instruction set could not be run.
+    #[error(transparent)]
+    Translator(#[from] translator::Error),
+    /// It has no units of work.
+    #[error(
+        "{}: units of work are counted in Alpha programs; of an x86-64 program the whole run is counted", .0.display()
+    )]
+    UnitsOfTranslated(PathBuf),
     /// No image has the unit's function.
     #[error("no image of the program has a function '{function}'{}{}", searched(.images), suggestion(.similar))]
     NoSuchFunction {
@@ -223,7 +247,7 @@ fn suggestion(similar: &[String]) -> String {
 }
 
 /// Runs a loaded program to its end; our own surroundings are as before then.
-pub fn run<O: Observer<Cpu>>(
+pub fn run<O: ProgramObserver>(
     process: &mut Process,
     observer: &mut O,
     configuration: &Configuration,
@@ -242,8 +266,7 @@ pub fn run<O: Observer<Cpu>>(
 /// Whether any code of the program itself ran, and not just its dynamic loader's.
 fn started(process: &Process) -> bool {
     let Some(program) = process.images.first() else { return true };
-    let code = program.start..program.end;
-    process.cache.blocks().iter().any(|block| code.contains(&block.address))
+    process.has_executed(program.start..program.end)
 }
 
 /// Runs the program to its end and counts. `progress` is called at the end of each unit of work with the number of
@@ -252,11 +275,17 @@ pub fn count(
     request: &CountRequest,
     progress: &mut (dyn FnMut(u64, Phase) + Send),
 ) -> Result<Counted, Error> {
+    if translated::is_translated(&request.configuration) {
+        return match request.unit {
+            None => translated::count(&request.configuration),
+            Some(_) => Err(Error::UnitsOfTranslated(request.configuration.program.clone())),
+        };
+    }
     let mut process = Process::new(&request.configuration)?;
     let Some((work, rules)) = &request.unit else {
         let mut counter = RunCounter::default();
         let end = run(&mut process, &mut counter, &request.configuration)?;
-        return Ok(counted(counter.counts(&process.cache), None, end, &process));
+        return Ok(counted(counter.counts(), None, end, &process));
     };
     let mut state = SteadyState::new(rules.clone());
     let mut seen = 0;
@@ -268,10 +297,9 @@ pub fn count(
     });
     let mut counter = UnitCounter::new(work.clone(), sink);
     let end = run(&mut process, &mut counter, &request.configuration)?;
-    counter.finish(&process.cpu, &process.memory, &process.cache);
     let missing_gauge = counter.missing_gauge().map(String::from);
     let missing_function = counter.missing_function().map(String::from);
-    let (begun, total) = (counter.begun(), counter.total.counts(&process.cache));
+    let (begun, total) = (counter.begun(), counter.total.counts());
     drop(counter);
     if let Some(function) = missing_function {
         return Err(Error::no_such_function(&function, &process.images));
@@ -309,9 +337,8 @@ pub fn count_classes(
     });
     let mut counter = UnitCounter::new(work.clone(), sink);
     let end = run(&mut process, &mut counter, configuration)?;
-    counter.finish(&process.cpu, &process.memory, &process.cache);
     let missing_function = counter.missing_function().map(String::from);
-    let counts = counter.total.counts(&process.cache);
+    let counts = counter.total.counts();
     drop(counter);
     if let Some(function) = missing_function {
         return Err(Error::no_such_function(&function, &process.images));

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use engine::{Clock, Configuration, Plan, RandomSource, SystemSettings};
 use table::separated;
 
-use crate::crash;
 use crate::measure::Ending;
 use crate::startup::{self, RequestedNames};
 
@@ -15,9 +14,9 @@ use crate::startup::{self, RequestedNames};
 #[derive(Clone, Debug)]
 pub struct ProgramSettings {
     /// The processor, which decides the instructions that exist.
-    pub cpu: isa::CpuModel,
-    /// The folder in which the program's libraries are searched first.
-    pub sysroot: PathBuf,
+    pub cpu: isa::Processors,
+    /// The folder in which the program's libraries are searched first; None for the usual one of its instruction set.
+    pub sysroot: Option<PathBuf>,
     /// Its variables, as `NAME=VALUE`.
     pub environment: Vec<OsString>,
 }
@@ -31,11 +30,11 @@ impl ProgramSettings {
             (Clock::Host, RandomSource::Host)
         };
         let host_environment = self.host_environment(&["run".into()]).unwrap_or_else(|error| {
-            text::message!("note: host programs cannot start Alpha programs: {error}");
+            text::message!("note: host programs cannot start programs of guests: {error}");
             Vec::new()
         });
         let settings = SystemSettings {
-            sysroot: Some(self.sysroot.clone()),
+            sysroot: self.sysroot.clone(),
             clock,
             random,
             host_environment,
@@ -51,17 +50,14 @@ impl ProgramSettings {
         }
     }
 
-    /// Environment variables that preload the interposition library into host programs, so that Alpha programs which those
+    /// Environment variables that preload the interposition library into host programs, so that guests' programs which those
     /// execute are run by this command with these words.
     pub fn host_environment(&self, words: &[OsString]) -> std::io::Result<Vec<OsString>> {
-        let sysroot = std::path::absolute(&self.sysroot)?;
-        let options: [OsString; 5] = [
-            "--cpu".into(),
-            self.cpu.to_string().into(),
-            "--sysroot".into(),
-            sysroot.into(),
-            "--name".into(),
-        ];
+        let mut options: Vec<OsString> = vec!["--cpu".into(), self.cpu.to_string().into()];
+        if let Some(sysroot) = &self.sysroot {
+            options.extend(["--sysroot".into(), std::path::absolute(sysroot)?.into()]);
+        }
+        options.push("--name".into());
         let command = [&[std::env::current_exe()?.into()], words, &options].concat();
         Ok(interpose::environment(&command)?.into())
     }
@@ -116,7 +112,7 @@ pub fn check_ending(ending: &Ending, program: &Path, expected: &ExpectedEnding) 
             text::message!("note: {} exited with status {status}", program.display());
             Ok(if expected.is_judged_by_caller { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        Ending::Killed { signal, report } if !crash::is_crash(*signal) => {
+        Ending::Killed { signal, is_crash: false, report } => {
             text::message!("{}: {report}", program.display());
             engine::die(*signal)
         }

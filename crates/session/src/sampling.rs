@@ -18,6 +18,7 @@ use engine::{
 };
 use events::{BlockId, Counts, LoadedImage, MappedImage};
 use image::Image as ImageFile;
+use isa::InstructionSet;
 use rustix::fs::MemfdFlags;
 use trace::{Header, Trace};
 
@@ -110,7 +111,7 @@ pub fn sample_running(
     let program = sampled.programs.first().and_then(|program| program.images.first());
     let program =
         program.map_or(PathBuf::from(format!("process {}", attached.process)), |image| image.path.clone());
-    let header = engine::Plan::default().header(program, Vec::new(), isa::CpuModel::Ev67);
+    let header = engine::Plan::default().header(program, Vec::new(), isa::Processors::default());
     Ok(sampled.profile(header, request, folder)?)
 }
 
@@ -258,6 +259,8 @@ impl Maker {
         for image in &program.images {
             numbers.push(self.image(image));
         }
+        let first = program.images.first().and_then(|image| self.file(&image.path));
+        let set = first.map_or(isa::INSTRUCTION_SETS[0], |file| file.instruction_set());
         let mut total = 0;
         let mut known: HashMap<u64, BlockId> = HashMap::new();
         for thread in &program.threads {
@@ -273,7 +276,7 @@ impl Maker {
             for sample in &thread.samples {
                 let weight = u64::from(sample.weight.max(1));
                 total += weight;
-                self.count(sample, weight);
+                self.count(sample, weight, set);
                 let mut chain = Vec::with_capacity(sample.chain.len());
                 for (index, &address) in sample.chain.iter().enumerate().rev() {
                     // A return address is behind its call.
@@ -304,14 +307,14 @@ impl Maker {
         Ok(total)
     }
 
-    fn count(&mut self, sample: &Sample, weight: u64) {
+    fn count(&mut self, sample: &Sample, weight: u64, set: &dyn InstructionSet) {
         let summary = &mut self.summary;
         summary.samples += weight;
         match sample.kind {
             SampleKind::Compiled => summary.compiled += weight,
             SampleKind::Interpreted => summary.interpreted += weight,
             SampleKind::SystemCall(number) => {
-                *summary.system_calls.entry(engine::system_call_name(number)).or_default() += weight;
+                *summary.system_calls.entry(engine::system_call_name(set, number)).or_default() += weight;
             }
             SampleKind::Instruction => {}
         }

@@ -118,6 +118,7 @@ pub fn summary_tables(
     times: Option<RecordTimes>,
 ) -> anyhow::Result<Vec<Table>> {
     let trace = Trace::open(path)?;
+    let system_call = |number| engine::system_call_name(trace.instruction_set(), number);
     let names = Names::of_trace(&trace);
     let dictionary = Dictionary::new(&trace, &names);
     let accesses = Accesses::new(&trace);
@@ -130,12 +131,12 @@ pub fn summary_tables(
     if let Some(times) = times {
         let mut condensed = CondensedSummary::new(summary, times);
         replay_into(console, &replay, &mut condensed, true)?;
-        let mut tables = condensed.into_summary().tables(&engine::system_call_name);
+        let mut tables = condensed.into_summary().tables(&system_call);
         tables.retain(|table| EXACT_TABLES.contains(&table.name.as_str()));
         return Ok(tables);
     }
     replay_into(console, &replay, &mut summary, true)?;
-    Ok(summary.tables(&engine::system_call_name))
+    Ok(summary.tables(&system_call))
 }
 
 /// The tables with these names; without names all tables that have rows.

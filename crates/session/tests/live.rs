@@ -55,7 +55,7 @@ fn run(program: &Path, passes: bool) -> Told {
         name: None,
         arguments: vec![],
         environment: vec![],
-        model: isa::CpuModel::Ev67,
+        model: isa::Processors::default(),
         settings: SystemSettings::default(),
     };
     live::run(&configuration, &Plan::default(), model, false).unwrap().model

@@ -27,7 +27,7 @@ pub(crate) fn check_library(sysroot: &Path) -> Result<(), NoLibrary> {
 pub(crate) fn repeatable(
     program: PathBuf,
     arguments: Vec<OsString>,
-    model: isa::CpuModel,
+    model: impl Into<isa::Processors>,
     sysroot: &Path,
 ) -> Configuration {
     Configuration {
@@ -36,7 +36,7 @@ pub(crate) fn repeatable(
         arguments,
         // The environment may change a program's behaviour.
         environment: vec!["LC_ALL=C".into()],
-        model,
+        model: model.into(),
         settings: SystemSettings { sysroot: Some(sysroot.into()), ..SystemSettings::default() },
     }
 }

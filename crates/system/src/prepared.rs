@@ -218,7 +218,7 @@ impl GuestSetup {
             name: None,
             arguments: arguments.to_vec(),
             environment: self.environment.clone(),
-            model: isa::CpuModel::Ev67,
+            model: isa::Processors::default(),
             settings: SystemSettings { sysroot: Some(self.sysroot.clone()), ..SystemSettings::default() },
         }
     }

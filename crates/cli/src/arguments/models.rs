@@ -34,10 +34,11 @@ pub struct SimulationOptions {
     warm_up: u64,
     /// The processor that a program runs on, instead of the machine's: ev4, ev5, ev56, pca56, ev6 or ev67.
     #[arg(long)]
-    cpu: Option<isa::CpuModel>,
-    /// Where a program's libraries are searched first.
-    #[arg(long, value_name = "DIR", default_value = "/usr/alpha-linux-gnu")]
-    sysroot: PathBuf,
+    cpu: Option<isa::Processors>,
+    /// Where a program's libraries are searched first: by default in /usr/alpha-linux-gnu, or the like for the program's
+    /// instruction set.
+    #[arg(long, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
     #[command(flatten)]
     environment: EnvironmentOptions,
     #[command(flatten)]
@@ -73,7 +74,7 @@ impl SimulationOptions {
             is_recorded_with_classes: input.has_unit_classes(),
             input,
             program: ProgramSettings {
-                cpu: isa::CpuModel::Ev67,
+                cpu: isa::Processors::default(),
                 sysroot: self.sysroot.clone(),
                 environment: self.environment.environment(interpose::inherited()),
             },

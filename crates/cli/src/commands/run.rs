@@ -41,10 +41,10 @@ pub fn execute(
     match end {
         ProgramEnd::Exited(status) => Ok(ExitCode::from(status as u8)),
         ProgramEnd::Killed(crash) => {
-            if crash::is_crash(crash.signal) {
+            if crash::is_crash(&crash) {
                 text::message!("{}", crash::report(&crash, &process.images));
             }
-            engine::die(crash.signal)
+            engine::die(crash.host_signal)
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn run(options: &ShowOptions) -> anyhow::Result<ExitCode> {
         .processors
         .map_or(ReplayOrder::Time, |processors| ReplayOrder::Processors { processors, quantum: time_slice });
     let replay = Replay { dictionary: &dictionary, accesses: &accesses, filter: &filter, order };
-    let system_call = engine::system_call_name;
+    let system_call = |number| engine::system_call_name(trace.instruction_set(), number);
     let is_whole = match options.view {
         View::Instructions => {
             let mut listing = Listing::new(&dictionary, &accesses, &system_call, stdout(options)?);

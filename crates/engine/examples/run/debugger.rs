@@ -94,7 +94,7 @@ impl Debugger {
                 self.addresses.push(registers.pc());
             }
             // The registers of a thread in a system call cannot be set.
-            let _ = self.session.set_registers(thread, &registers);
+            let _ = self.session.set_registers(thread, registers.words().to_vec());
         }
         if self.addresses.len() > 1000 {
             self.addresses.truncate(500);

@@ -10,18 +10,18 @@ use super::{
     Breakpoints, DebugEvent, DebugSession, DebuggedThread, Order, SecondEntryStop, SessionState, StopReason,
     Stopped, ThreadRegisters, ThreadState, WatchedAccesses, Watchpoint,
 };
-use crate::platform::{BlockCache, Cpu, DecodedBlock, INSTRUCTION_SET};
-use guest::CallingConvention;
+use crate::platform::{Platform, describe};
+use guest::{BlockCache, DecodedBlock};
 use guest::{
     Debugged, DebuggerHook, InstructionProperties, Instrumentation, InstrumentationLevel, Observer,
     SignalHook,
 };
 use guest_memory::Memory;
 use host::ThreadHandle;
+use isa::InstructionSet;
 
 /// The observer of a debugged thread. It observes blocks at breakpoints only, and every instruction while the thread
 /// is stepped or has watchpoints.
-#[derive(Default)]
 pub struct DebugObserver {
     /// None after the debugger has detached.
     session: Option<Arc<DebugSession>>,
@@ -52,7 +52,27 @@ pub struct DebugObserver {
 impl DebugObserver {
     /// The observer of the first thread of a program.
     pub fn new(session: &Arc<DebugSession>) -> DebugObserver {
-        DebugObserver { session: Some(session.clone()), ..DebugObserver::default() }
+        DebugObserver::of(Some(session.clone()), session.lock().guest.instruction_set())
+    }
+
+    fn of(session: Option<Arc<DebugSession>>, set: &'static dyn InstructionSet) -> DebugObserver {
+        let none = Arc::new(Breakpoints::new(set));
+        DebugObserver {
+            session,
+            thread: 0,
+            order: Order::default(),
+            resume_count: 0,
+            has_stepped: false,
+            breakpoints: none.clone(),
+            watchpoints: Arc::default(),
+            compiled_breakpoints: none,
+            compiled_addresses: Vec::new(),
+            access: None,
+            reason: None,
+            before_entry: None,
+            passed: None,
+            fell_through_to: None,
+        }
     }
 
     /// The thread has ended. While the program is stopped, the debugger keeps all threads that it has found: it may resume
@@ -68,11 +88,11 @@ impl DebugObserver {
     }
 
     /// Waits until the thread may continue in the guest, and takes its order.
-    fn resume(&mut self, session: &DebugSession, state: MutexGuard<SessionState>, cpu: &mut Cpu) {
+    fn resume<G: Platform>(&mut self, session: &DebugSession, state: MutexGuard<SessionState>, cpu: &mut G) {
         let mut state = session.hold(state, self.thread, cpu);
         if state.is_detached {
             state.threads.remove(&self.thread);
-            self.detach();
+            self.detach::<G>();
             return;
         }
         (self.breakpoints, self.watchpoints) = (state.breakpoints.clone(), state.watchpoints.clone());
@@ -82,7 +102,7 @@ impl DebugObserver {
         self.order = debugged.order.clone();
         if let Some(signal) = debugged.signal.take() {
             debugged.sent = Some(signal);
-            linux_user::send_to_caller::<Cpu>(signal);
+            linux_user::send_to_caller::<G>(signal);
         }
         if resume_count != self.resume_count {
             // A step into a signal handler ends before the handler's first instruction.
@@ -93,13 +113,14 @@ impl DebugObserver {
     }
 
     /// The debugger has detached: the thread runs without restrictions.
-    fn detach(&mut self) {
+    fn detach<G: Platform>(&mut self) {
         (self.session, self.order, self.access) = (None, Order::Run, None);
-        (self.breakpoints, self.watchpoints) = Default::default();
+        self.breakpoints = Arc::new(Breakpoints::new(G::INSTRUCTION_SET));
+        self.watchpoints = Arc::default();
     }
 
     /// The stop reason for an instruction's access, if a watchpoint covers it.
-    fn watched(&self, block: &DecodedBlock, cpu: &Cpu) -> Option<StopReason> {
+    fn watched<G: Platform>(&self, block: &DecodedBlock<G>, cpu: &G) -> Option<StopReason> {
         let step = block.instructions.first()?;
         let first = step.address(cpu);
         let access_end = first.saturating_add(step.access_size()?.into());
@@ -111,9 +132,9 @@ impl DebugObserver {
     }
 }
 
-impl DebuggerHook<Cpu> for DebugObserver {
-    fn signals(&self) -> Option<Arc<dyn SignalHook<Cpu>>> {
-        self.session.clone().map(|session| session as Arc<dyn SignalHook<Cpu>>)
+impl<G: Platform> DebuggerHook<G> for DebugObserver {
+    fn signals(&self) -> Option<Arc<dyn SignalHook<G>>> {
+        self.session.clone().map(|session| session as Arc<dyn SignalHook<G>>)
     }
 
     fn steps(&self) -> bool {
@@ -124,7 +145,7 @@ impl DebuggerHook<Cpu> for DebugObserver {
         // A thread that falls through to the second entry has already stopped at the first.
         self.fell_through_to = self.fell_through_to.filter(|&end| end == pc);
         self.passed =
-            self.passed.filter(|&passed| passed < pc && pc - passed <= INSTRUCTION_SET.second_entry());
+            self.passed.filter(|&passed| passed < pc && pc - passed <= G::INSTRUCTION_SET.second_entry());
         let has_entered = self.fell_through_to.is_none();
         self.before_entry = self.breakpoints.before_second_entry(pc, self.passed).filter(|_| has_entered);
         self.reason = match &self.order {
@@ -136,7 +157,7 @@ impl DebuggerHook<Cpu> for DebugObserver {
         self.reason.is_some()
     }
 
-    fn begin(&mut self, address: ThreadHandle, cpu: &mut Cpu) {
+    fn begin(&mut self, address: ThreadHandle, cpu: &mut G) {
         let Some(session) = self.session.clone() else { return };
         self.thread = address.id;
         let mut state = session.lock();
@@ -146,7 +167,7 @@ impl DebuggerHook<Cpu> for DebugObserver {
         self.resume(&session, state, cpu);
     }
 
-    fn stop(&mut self, cpu: &mut Cpu) {
+    fn stop(&mut self, cpu: &mut G) {
         let Some(session) = self.session.clone() else { return };
         let mut state = session.lock();
         // Another thread may have stopped the program first. The reason is then found again after the program is
@@ -161,17 +182,17 @@ impl DebuggerHook<Cpu> for DebugObserver {
         self.resume(&session, state, cpu);
     }
 
-    fn leave_guest(&mut self, cpu: &Cpu) {
+    fn leave_guest(&mut self, cpu: &G) {
         let Some(session) = &self.session else { return };
         session.set_thread_state(&mut session.lock(), self.thread, ThreadState::Kernel, cpu);
     }
 
-    fn enter_guest(&mut self, cpu: &mut Cpu) {
+    fn enter_guest(&mut self, cpu: &mut G) {
         let Some(session) = self.session.clone() else { return };
         self.resume(&session, session.lock(), cpu);
     }
 
-    fn end_all(&mut self, cpu: &Cpu) {
+    fn end_all(&mut self, cpu: &G) {
         let Some(session) = &self.session else { return };
         let mut state = session.lock();
         session.set_thread_state(&mut state, self.thread, ThreadState::Kernel, cpu);
@@ -179,21 +200,23 @@ impl DebuggerHook<Cpu> for DebugObserver {
         session.changed.notify_all();
     }
 
-    fn replace(&mut self, executable: &Path, cpu: &mut Cpu) {
+    fn replace(&mut self, executable: &Path, cpu: &mut G) {
         let Some(session) = &self.session else { return };
         let mut state = session.lock();
         (state.executable, state.stack) = (executable.into(), cpu.stack_pointer());
-        (state.breakpoints, state.watchpoints) = Default::default();
+        state.guest = describe::<G>();
+        state.breakpoints = Arc::new(Breakpoints::new(G::INSTRUCTION_SET));
+        state.watchpoints = Arc::default();
         drop(state);
         (self.access, self.reason) = (None, Some(StopReason::Program));
         self.stop(cpu);
     }
 }
 
-impl Instrumentation<Cpu> for DebugObserver {
+impl<G: Platform> Instrumentation<G> for DebugObserver {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Off;
 
-    fn must_report(&self, block: &DecodedBlock) -> bool {
+    fn must_report(&self, block: &DecodedBlock<G>) -> bool {
         self.compiled_addresses.binary_search(&block.address).is_ok()
     }
 
@@ -203,7 +226,7 @@ impl Instrumentation<Cpu> for DebugObserver {
 
     fn requires_recompilation(&mut self) -> bool {
         // Compiled code is not executed while the thread is stepped.
-        if self.steps() || Arc::ptr_eq(&self.compiled_breakpoints, &self.breakpoints) {
+        if DebuggerHook::<G>::steps(self) || Arc::ptr_eq(&self.compiled_breakpoints, &self.breakpoints) {
             return false;
         }
         self.compiled_breakpoints = self.breakpoints.clone();
@@ -214,14 +237,14 @@ impl Instrumentation<Cpu> for DebugObserver {
     }
 }
 
-impl Debugged<Cpu> for DebugObserver {
-    fn debugger(&mut self) -> Option<&mut dyn DebuggerHook<Cpu>> {
+impl<G: Platform> Debugged<G> for DebugObserver {
+    fn debugger(&mut self) -> Option<&mut dyn DebuggerHook<G>> {
         if self.session.is_some() { Some(self) } else { None }
     }
 }
 
-impl Observer<Cpu> for DebugObserver {
-    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, _: &Memory) {
+impl<G: Platform> Observer<G> for DebugObserver {
+    fn enter(&mut self, id: BlockId, cache: &BlockCache<G>, cpu: &G, _: &Memory) {
         let block = cache.block(id);
         self.has_stepped = true;
         (self.fell_through_to, self.passed) = (Some(block.end()), None);
@@ -230,30 +253,30 @@ impl Observer<Cpu> for DebugObserver {
         }
     }
 
-    fn truncated(&mut self, _: BlockId, _: Option<(BlockId, &DecodedBlock)>) {
+    fn truncated(&mut self, _: BlockId, _: Option<(BlockId, &DecodedBlock<G>)>) {
         self.access = None;
     }
 
     fn thread(&self) -> DebugObserver {
-        DebugObserver { session: self.session.clone(), ..DebugObserver::default() }
+        DebugObserver::of(self.session.clone(), G::INSTRUCTION_SET)
     }
 
-    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {
+    fn ended(&mut self, _: &G, _: &Memory, _: &BlockCache<G>) {
         self.leave();
     }
 
-    fn forked(&mut self, _: u32, _: &BlockCache) {
-        self.detach();
+    fn forked(&mut self, _: u32, _: &BlockCache<G>) {
+        self.detach::<G>();
     }
 }
 
 impl DebugSession {
     /// Stops the program because of this thread. `second_entry_stop` if it stopped at a function's second entry.
-    pub(super) fn stop(
+    pub(super) fn stop<G: Platform>(
         &self,
         state: &mut SessionState,
         thread: i32,
-        cpu: &Cpu,
+        cpu: &G,
         reason: StopReason,
         second_entry_stop: Option<SecondEntryStop>,
     ) {
@@ -269,7 +292,13 @@ impl DebugSession {
     }
 
     /// Records the state of a thread.
-    fn set_thread_state(&self, state: &mut SessionState, thread: i32, thread_state: ThreadState, cpu: &Cpu) {
+    fn set_thread_state<G: Platform>(
+        &self,
+        state: &mut SessionState,
+        thread: i32,
+        thread_state: ThreadState,
+        cpu: &G,
+    ) {
         if let Some(debugged) = state.threads.get_mut(&thread) {
             (debugged.thread_state, debugged.registers) = (thread_state, ThreadRegisters::of(cpu));
             // A thread that is really where a stop was reported, as in the next call of a signal handler from the same
@@ -281,11 +310,11 @@ impl DebugSession {
 
     /// Blocks a thread until it may continue, then gives it the registers that the debugger set. A thread that was in
     /// a system call when the program stopped is shown as in the call, even if the call has returned since.
-    pub(super) fn hold<'a>(
+    pub(super) fn hold<'a, G: Platform>(
         &'a self,
         mut state: MutexGuard<'a, SessionState>,
         thread: i32,
-        cpu: &mut Cpu,
+        cpu: &mut G,
     ) -> MutexGuard<'a, SessionState> {
         while state.must_stay(thread) {
             let thread_state = state.threads.get(&thread).map(|debugged| debugged.thread_state);
@@ -303,15 +332,15 @@ impl DebugSession {
             if let Some(pc) =
                 debugged.second_entry_stop.and_then(|second_entry_stop| second_entry_stop.pc(cpu))
             {
-                cpu.pc = pc;
+                cpu.set_pc(pc);
             }
         }
         state
     }
 }
 
-impl SignalHook<Cpu> for DebugSession {
-    fn signal(&self, thread: i32, cpu: &mut Cpu, signal: i32) -> Option<i32> {
+impl<G: Platform> SignalHook<G> for DebugSession {
+    fn signal(&self, thread: i32, cpu: &mut G, signal: i32) -> Option<i32> {
         let mut state = self.lock();
         let Some(thread_state) = state.threads.get(&thread).map(|debugged| debugged.thread_state) else {
             return Some(signal);

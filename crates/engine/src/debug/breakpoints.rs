@@ -7,17 +7,23 @@
 
 use std::collections::BTreeSet;
 
-use crate::platform::INSTRUCTION_SET;
+use isa::InstructionSet;
 
 /// The breakpoints of a program.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Breakpoints {
+    instruction_set: &'static dyn InstructionSet,
     set: BTreeSet<u64>,
     /// The second entries of functions that have breakpoints on instructions before these.
     second_entries: BTreeSet<u64>,
 }
 
 impl Breakpoints {
+    /// None in a program of an instruction set.
+    pub(super) fn new(instruction_set: &'static dyn InstructionSet) -> Breakpoints {
+        Breakpoints { instruction_set, set: BTreeSet::new(), second_entries: BTreeSet::new() }
+    }
+
     /// Adds a breakpoint. `second_entry` is the function's second entry if the address is before it. False if the
     /// address has a breakpoint already.
     pub(super) fn insert(&mut self, address: u64, second_entry: Option<u64>) -> bool {
@@ -28,8 +34,9 @@ impl Breakpoints {
     /// Removes a breakpoint. False if the address has none.
     pub(super) fn remove(&mut self, address: u64) -> bool {
         let was_there = self.set.remove(&address);
-        let set = &self.set;
-        self.second_entries.retain(|&second| before(second).any(|address| set.contains(&address)));
+        let (set, instruction_set) = (&self.set, self.instruction_set);
+        self.second_entries
+            .retain(|&second| before(instruction_set, second).any(|address| set.contains(&address)));
         was_there
     }
 
@@ -43,7 +50,8 @@ impl Breakpoints {
         if !self.second_entries.contains(&address) {
             return None;
         }
-        before(address).find(|at| passed.is_none_or(|passed| *at > passed) && self.contains(*at))
+        before(self.instruction_set, address)
+            .find(|at| passed.is_none_or(|passed| *at > passed) && self.contains(*at))
     }
 
     /// The addresses at which threads may have to stop, in ascending order.
@@ -53,9 +61,7 @@ impl Breakpoints {
 }
 
 /// The addresses between a function's start and its second entry.
-fn before(second_entry: u64) -> impl Iterator<Item = u64> {
-    let alignment = INSTRUCTION_SET.code_alignment();
-    (1..=INSTRUCTION_SET.second_entry() / alignment)
-        .rev()
-        .map(move |back| second_entry.wrapping_sub(alignment * back))
+fn before(set: &'static dyn InstructionSet, second_entry: u64) -> impl Iterator<Item = u64> {
+    let alignment = set.code_alignment();
+    (1..=set.second_entry() / alignment).rev().map(move |back| second_entry.wrapping_sub(alignment * back))
 }

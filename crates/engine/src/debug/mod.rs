@@ -25,11 +25,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use self::breakpoints::Breakpoints;
-use crate::platform::{Cpu, INSTRUCTION_SET, ProgramEnd};
+use crate::platform::{GuestDescription, Platform};
 use crate::process::Process;
-use guest::CallingConvention;
 use guest_memory::{Memory, RegionBacking};
 use host::ThreadHandle;
+use linux_user::ProgramEnd;
 
 /// The reason for which a thread stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +101,9 @@ pub enum Refusal {
     /// There is no such thread.
     #[error("there is no such thread")]
     NoThread,
+    /// The guest has another number of registers.
+    #[error("the guest has another number of registers")]
+    OtherRegisters,
     /// Its registers cannot be set before the system call returns.
     #[error("the thread is in a system call")]
     InCall,
@@ -169,14 +172,14 @@ struct SecondEntryStop {
 }
 
 impl SecondEntryStop {
-    fn new(reported_pc: u64, cpu: &Cpu) -> SecondEntryStop {
-        SecondEntryStop { reported_pc, pc: cpu.pc, call: (cpu.return_address(), cpu.stack_pointer()) }
+    fn new<G: Platform>(reported_pc: u64, cpu: &G) -> SecondEntryStop {
+        SecondEntryStop { reported_pc, pc: cpu.pc(), call: (cpu.return_address(), cpu.stack_pointer()) }
     }
 
     /// The actual program counter, if the thread is in that call and the debugger has set the program counter to the
     /// reported one.
-    fn pc(&self, cpu: &Cpu) -> Option<u64> {
-        let is_it = cpu.pc == self.reported_pc && (cpu.return_address(), cpu.stack_pointer()) == self.call;
+    fn pc<G: Platform>(&self, cpu: &G) -> Option<u64> {
+        let is_it = cpu.pc() == self.reported_pc && (cpu.return_address(), cpu.stack_pointer()) == self.call;
         is_it.then_some(self.pc)
     }
 }
@@ -193,6 +196,8 @@ struct SessionState {
     default: Order,
     breakpoints: Arc<Breakpoints>,
     watchpoints: Arc<BTreeSet<Watchpoint>>,
+    /// The guest of the program.
+    guest: &'static dyn GuestDescription,
     executable: PathBuf,
     /// The first thread's stack pointer at the start of the program.
     stack: u64,
@@ -200,15 +205,16 @@ struct SessionState {
 
 impl SessionState {
     /// The state of a program that has not started.
-    fn new(executable: PathBuf, stack: u64) -> SessionState {
+    fn new(guest: &'static dyn GuestDescription, executable: PathBuf, stack: u64) -> SessionState {
         SessionState {
             threads: BTreeMap::new(),
             is_held: true,
             is_detached: false,
             resume_count: 0,
             default: Order::Run,
-            breakpoints: Arc::default(),
+            breakpoints: Arc::new(Breakpoints::new(guest.instruction_set())),
             watchpoints: Arc::default(),
+            guest,
             executable,
             stack,
         }
@@ -253,7 +259,7 @@ impl DebugSession {
     /// called for each event and must not block.
     pub fn new(process: &Process, report: impl Fn(DebugEvent) + Send + Sync + 'static) -> Arc<DebugSession> {
         let executable = process.images.first().map(|image| image.path.clone()).unwrap_or_default();
-        let state = SessionState::new(executable, process.cpu.stack_pointer());
+        let state = SessionState::new(process.guest(), executable, process.stack_pointer());
         let (memory, report) = (process.memory.clone(), Box::new(report));
         Arc::new(DebugSession { state: Mutex::new(state), changed: Condvar::new(), memory, report })
     }
@@ -325,6 +331,11 @@ impl DebugSession {
         (self.report)(DebugEvent::Ended(end));
     }
 
+    /// The guest of the program.
+    pub fn guest(&self) -> &'static dyn GuestDescription {
+        self.lock().guest
+    }
+
     /// The threads' IDs, which are the host's.
     pub fn threads(&self) -> Vec<i32> {
         self.lock().threads.keys().copied().collect()
@@ -335,14 +346,15 @@ impl DebugSession {
         self.lock().threads.get(&thread).map(|debugged| debugged.registers.clone()).ok_or(Refusal::NoThread)
     }
 
-    /// Sets the registers of a stopped thread.
-    pub fn set_registers(&self, thread: i32, registers: &ThreadRegisters) -> Result<(), Refusal> {
+    /// Sets the registers of a stopped thread, by GDB's numbers.
+    pub fn set_registers(&self, thread: i32, words: Vec<u64>) -> Result<(), Refusal> {
         let mut state = self.lock();
+        let registers = ThreadRegisters::new(state.guest, words).ok_or(Refusal::OtherRegisters)?;
         let debugged = state.threads.get_mut(&thread).ok_or(Refusal::NoThread)?;
         if debugged.thread_state != ThreadState::Held {
             return Err(Refusal::InCall);
         }
-        (debugged.registers, debugged.is_changed) = (registers.clone(), true);
+        (debugged.registers, debugged.is_changed) = (registers, true);
         Ok(())
     }
 
@@ -384,15 +396,16 @@ impl DebugSession {
 
     /// The second entry of a function, if the address is before it.
     fn second_entry_of(&self, address: u64) -> Option<u64> {
+        let guest = self.guest();
+        let set = guest.instruction_set();
         let word = |at| self.memory.load::<4>(at).ok().map(|word| word as u32);
         let begins = |at: &u64| {
             let words = word(*at).zip(at.checked_add(4).and_then(word));
-            words.is_some_and(|(first, second)| Cpu::has_second_entry(first, second))
+            words.is_some_and(|(first, second)| guest.has_second_entry(first, second))
         };
-        let alignment = INSTRUCTION_SET.code_alignment() as usize;
-        let mut starts =
-            (0..INSTRUCTION_SET.second_entry()).step_by(alignment).map(|back| address.wrapping_sub(back));
-        starts.find(begins).map(|entry| entry + INSTRUCTION_SET.second_entry())
+        let alignment = set.code_alignment() as usize;
+        let mut starts = (0..set.second_entry()).step_by(alignment).map(|back| address.wrapping_sub(back));
+        starts.find(begins).map(|entry| entry + set.second_entry())
     }
 
     /// Removes a breakpoint. False if there is none.

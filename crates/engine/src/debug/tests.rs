@@ -5,12 +5,13 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::*;
-use crate::platform::Task;
+use alpha::cpu::Cpu;
+use linux_user::Task;
 
 /// Starts a program whose new threads run only if `default` is `Order::Run`.
 fn session() -> Arc<DebugSession> {
     let session = Arc::new(DebugSession {
-        state: Mutex::new(SessionState::new(PathBuf::new(), 0)),
+        state: Mutex::new(SessionState::new(crate::guest_of(&isa::Alpha), PathBuf::new(), 0)),
         changed: Condvar::new(),
         memory: Arc::new(crate::platform::reserve_memory().expect("memory")),
         report: Box::new(|_| {}),
@@ -27,7 +28,7 @@ fn begins(session: &Arc<DebugSession>, patience: Duration) -> bool {
     let (goes_on, has_gone_on) = channel();
     let mut attached = DebugObserver::new(session);
     std::thread::spawn(move || {
-        attached.begin(Task::first().address(), &mut Cpu::default());
+        attached.begin(Task::<Cpu>::first().address(), &mut Cpu::default());
         goes_on.send(())
     });
     has_gone_on.recv_timeout(patience).is_ok()
@@ -57,7 +58,7 @@ fn a_thread_that_begins_when_the_program_ends_goes_on() {
 /// A signal handler is called twice from the same instruction. Once it stops at its second entry, once really before it.
 #[test]
 fn a_stop_at_a_second_entry_is_over_when_the_thread_is_before_it() {
-    let (session, address) = (session(), Task::first().address());
+    let (session, address) = (session(), Task::<Cpu>::first().address());
     let mut cpu = Cpu { pc: 0x1008, ..Cpu::default() };
     let debugged = DebuggedThread::new(address, ThreadRegisters::of(&cpu), Order::Run);
     session.lock().threads.insert(address.id, debugged);
@@ -65,7 +66,7 @@ fn a_stop_at_a_second_entry_is_over_when_the_thread_is_before_it() {
         cpu.pc = pc;
         session.stop(&mut session.lock(), address.id, &cpu, StopReason::Step, second_entry_stop);
         let registers = session.registers(address.id).expect("it has stopped");
-        session.set_registers(address.id, &registers).expect("it has stopped");
+        session.set_registers(address.id, registers.words().to_vec()).expect("it has stopped");
         session.resume(&BTreeMap::new(), &Order::Run);
         drop(session.hold(session.lock(), address.id, &mut cpu));
         (registers.pc(), cpu.pc)
@@ -78,7 +79,7 @@ fn a_stop_at_a_second_entry_is_over_when_the_thread_is_before_it() {
 /// It was in the call that ended it when the program stopped.
 #[test]
 fn a_thread_that_ends_is_known_until_the_program_is_resumed() {
-    let (session, address) = (session(), Task::first().address());
+    let (session, address) = (session(), Task::<Cpu>::first().address());
     session.resume(&BTreeMap::new(), &Order::Run);
     let (ends, has_ended) = channel();
     let (mut attached, mut cpu) = (DebugObserver::new(&session), Cpu::default());

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 
 use events::LoadedImage;
 use events::record::Mark;
-use guest::{CallingConvention, DebuggerRegisters};
+use guest::DecodedBlock;
 use guest_memory::Memory;
 use image::{CallState, Image};
 
@@ -26,7 +26,7 @@ pub use self::structures::StructureRule;
 pub(crate) use self::structures::StructureSites;
 pub(crate) use self::table::ObjectTable;
 use crate::lock;
-use crate::platform::{Cpu, DecodedBlock};
+use crate::platform::Platform;
 use crate::program_location::entries;
 
 /// The name of an object that cannot be named.
@@ -67,10 +67,34 @@ struct OpenCall {
     stepped: Option<SteppedCall>,
 }
 
+/// The registers of a processor that expressions read, of any guest.
+trait CallRegisters {
+    /// An argument of a function, from 0.
+    fn argument_value(&self, number: usize) -> u64;
+    /// A register by GDB's number.
+    fn debugger_register(&self, number: usize) -> Option<u64>;
+    /// The return address and the stack pointer.
+    fn frame(&self) -> (u64, u64);
+}
+
+impl<G: Platform> CallRegisters for G {
+    fn argument_value(&self, number: usize) -> u64 {
+        self.argument(number)
+    }
+
+    fn debugger_register(&self, number: usize) -> Option<u64> {
+        self.registers().get(number).copied()
+    }
+
+    fn frame(&self) -> (u64, u64) {
+        (self.return_address(), self.stack_pointer())
+    }
+}
+
 /// The state of a program at the entry of a function, or at a step of a call.
 #[derive(Clone, Copy)]
 struct Entered<'p> {
-    cpu: &'p Cpu,
+    cpu: &'p dyn CallRegisters,
     memory: &'p Memory,
     /// The element of a list that is looked at.
     index: u64,
@@ -82,13 +106,13 @@ impl CallState for Entered<'_> {
     fn argument(&self, number: usize) -> u64 {
         match self.call.and_then(|call| call.stepped) {
             Some(stepped) => stepped.arguments[number],
-            None => self.cpu.argument(number),
+            None => self.cpu.argument_value(number),
         }
     }
 
     fn register(&self, number: u16) -> Option<u64> {
         // Debug information numbers integer registers as GDB does.
-        self.cpu.registers().get(usize::from(number)).copied()
+        self.cpu.debugger_register(number.into())
     }
 
     fn frame(&self) -> Option<u64> {
@@ -181,7 +205,7 @@ impl ObjectCalls {
     }
 
     /// Whether [`ObjectCalls::enter`] must be called for each execution of the block: for entries, return addresses and steps.
-    pub(crate) fn must_report(&self, block: &DecodedBlock) -> bool {
+    pub(crate) fn must_report<G: Platform>(&self, block: &DecodedBlock<G>) -> bool {
         let address = &block.address;
         self.sites.contains_key(address) || self.returns.contains(address) || self.steps.contains_key(address)
     }
@@ -192,7 +216,7 @@ impl ObjectCalls {
     }
 
     /// Control is at the first instruction of a block.
-    pub(crate) fn enter(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) {
+    pub(crate) fn enter<G: Platform>(&mut self, block: &DecodedBlock<G>, cpu: &G, memory: &Memory) {
         if let Some(call) = self.open.last() {
             let is_back = block.address == call.return_address && cpu.stack_pointer() == call.stack_pointer;
             // A call may be left by other means than its return, as by longjmp.
@@ -209,7 +233,7 @@ impl ObjectCalls {
     }
 
     /// Control is at a step of the innermost call.
-    fn step(&mut self, step: &StepSite, cpu: &Cpu, memory: &Memory) {
+    fn step<G: Platform>(&mut self, step: &StepSite, cpu: &G, memory: &Memory) {
         let Some(call) = self.open.last_mut() else { return };
         let Some(stepped) = call.stepped.filter(|stepped| stepped.rule == step.rule) else { return };
         let entered = Entered { cpu, memory, index: 0, call: Some(call) };
@@ -230,7 +254,7 @@ impl ObjectCalls {
         }
         let object = self.current();
         let stepped = Some(SteppedCall { rule: site.rule, whole: object, arguments });
-        let (return_address, stack_pointer) = (entered.cpu.return_address(), entered.cpu.stack_pointer());
+        let (return_address, stack_pointer) = entered.cpu.frame();
         self.requires_recompilation |= self.returns.insert(return_address);
         let call = OpenCall {
             return_address,
@@ -246,7 +270,7 @@ impl ObjectCalls {
 
     /// Ends the calls that have returned or were left.
     #[cold]
-    fn leave(&mut self, block: &DecodedBlock, cpu: &Cpu) {
+    fn leave<G: Platform>(&mut self, block: &DecodedBlock<G>, cpu: &G) {
         let stack_pointer = cpu.stack_pointer();
         let is_over = |call: &OpenCall| {
             let is_back = block.address == call.return_address && stack_pointer == call.stack_pointer;
@@ -275,7 +299,7 @@ impl ObjectCalls {
 
     /// Control enters a function.
     fn called(&mut self, site: &ObjectSite, entered: &Entered) {
-        let (return_address, stack_pointer) = (entered.cpu.return_address(), entered.cpu.stack_pointer());
+        let (return_address, stack_pointer) = entered.cpu.frame();
         let rule = &self.rules[site.rule];
         let role = rule.role;
         if rule.steps.is_some() {

@@ -9,7 +9,6 @@ use super::Entered;
 use super::rules::{ObjectRule, StepRule};
 use super::site::{CompiledTemplate, MOST_ELEMENTS, template};
 use super::table::ObjectTable;
-use crate::platform::INSTRUCTION_SET;
 use crate::program_location::word_at;
 
 /// The most steps whose objects are kept.
@@ -149,11 +148,11 @@ pub(super) fn expressions<'r>(
 
 /// The link-time addresses of the first instructions of blocks of a function that end with an indirect jump: no call and no return.
 pub(super) fn dispatches(file: &Image, function: &Symbol) -> Vec<u64> {
-    let (mut found, mut first) = (Vec::new(), function.address);
+    let (mut found, mut first, set) = (Vec::new(), function.address, file.instruction_set());
     let mut address = function.address;
     while let Some(word) = word_at(file, address).filter(|_| address < function.address + function.size) {
-        let next = address + INSTRUCTION_SET.length(word);
-        if let Some(transfer) = INSTRUCTION_SET.summary(word).and_then(|summary| summary.transfer) {
+        let next = address + set.length(word);
+        if let Some(transfer) = set.summary(word).and_then(|summary| summary.transfer) {
             let is_indirect = matches!(transfer.target, TransferTarget::Register { .. });
             if transfer.kind == TransferKind::Jump && is_indirect {
                 found.push(first);

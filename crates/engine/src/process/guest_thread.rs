@@ -8,37 +8,46 @@ use std::sync::mpsc;
 use std::thread::{Builder, Scope};
 
 use super::load::{Error, load};
-use crate::platform::{
-    BlockCache, Cpu, Crash, Exception, Kernel, KernelGuard, ProcessEnding, ProgramEnd, SharedKernel, Task,
-    die,
-};
+use crate::platform::{Platform, die};
 use crate::sampling;
 use code::CodeExecution;
 use events::ProcessEnd;
+use events::record::Register;
 use guest::records::Records;
-use guest::{DebuggerHook, InstrumentationLevel, Observer, Stop};
+use guest::{BlockCache, DebuggerHook, InstrumentationLevel, Observer, Stop};
 use guest_memory::Memory;
-use linux_user::{Abi, Control, Start};
+use linux_user::{
+    Abi, Control, Crash, Execute, Kernel, KernelGuard, ProcessEnding, ProgramEnd, SharedKernel, Start, Task,
+};
 
 /// State shared by the threads of a process.
-#[derive(Clone, Copy)]
-pub(super) struct SharedProcess<'scope, 'env> {
+pub(super) struct SharedProcess<'scope, 'env, G: Platform> {
     pub(super) memory: &'env Memory,
-    pub(super) kernel: &'env SharedKernel,
+    pub(super) kernel: &'env SharedKernel<G>,
     /// The process that called [`Process::run`], as opposed to children that the program forks.
     pub(super) host_process: u32,
+    /// The process that runs the program; threads know their own.
+    pub(super) process: u32,
     /// As in [`Process`].
     pub(super) compile_threshold: u32,
     pub(super) is_clock_virtual: bool,
     pub(super) scope: &'scope Scope<'scope, 'env>,
 }
 
+impl<G: Platform> Clone for SharedProcess<'_, '_, G> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<G: Platform> Copy for SharedProcess<'_, '_, G> {}
+
 /// A running guest thread, on a thread of the host.
-pub(super) struct GuestThread<'a, 'scope, 'env, O> {
-    shared: SharedProcess<'scope, 'env>,
-    thread: &'a mut Task,
-    cpu: &'a mut Cpu,
-    cache: &'a mut BlockCache,
+pub(super) struct GuestThread<'a, 'scope, 'env, G: Platform, O> {
+    shared: SharedProcess<'scope, 'env, G>,
+    thread: &'a mut Task<G>,
+    cpu: &'a mut G,
+    cache: &'a mut BlockCache<G>,
     observer: &'a mut O,
     /// The process number as of the last check; it differs after a fork.
     process: u32,
@@ -47,11 +56,11 @@ pub(super) struct GuestThread<'a, 'scope, 'env, O> {
     /// Number of images that have been reported to the observer.
     images: usize,
     /// Cache of one-instruction blocks, for stepping.
-    steps: Option<BlockCache>,
+    steps: Option<BlockCache<G>>,
     /// The code compiled from the blocks in the cache.
-    code: CodeExecution,
+    code: CodeExecution<G>,
     /// Cache and code of the previous level of instrumentation, or session.
-    other_level: Option<(BlockCache, CodeExecution)>,
+    other_level: Option<(BlockCache<G>, CodeExecution<G>)>,
     /// The requested level, if compiled code has yet to be left.
     new_level: Option<InstrumentationLevel>,
     /// The observer was already asked for the level at the next block.
@@ -63,7 +72,7 @@ pub(super) struct GuestThread<'a, 'scope, 'env, O> {
     /// Recursion depth of [`GuestThread::go`], with compiled code between the activations.
     depth: u32,
     /// Set when the thread has ended, so that [`GuestThread::go`] returns.
-    ended: Option<Option<Result<ProgramEnd, Error>>>,
+    ended: Option<Option<ThreadEnd>>,
 }
 
 /// Stack size of a host thread in bytes. Unused pages take address space only.
@@ -75,17 +84,17 @@ const NOT_LOADED: i32 = 127;
 /// An address that no instruction has, as it is odd.
 const NEVER: u64 = 1;
 
-impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, O> {
+impl<'a, 'scope, 'env, G: Platform, O: Observer<G> + 'scope> GuestThread<'a, 'scope, 'env, G, O> {
     pub(super) fn new(
-        shared: SharedProcess<'scope, 'env>,
-        thread: &'a mut Task,
-        cpu: &'a mut Cpu,
-        cache: &'a mut BlockCache,
+        shared: SharedProcess<'scope, 'env, G>,
+        thread: &'a mut Task<G>,
+        cpu: &'a mut G,
+        cache: &'a mut BlockCache<G>,
         observer: &'a mut O,
     ) -> Self {
-        cpu.model = cache.model();
+        cpu.set_model(cache.model());
         let code_generation = shared.memory.code_generation();
-        let process = shared.host_process;
+        let process = shared.process;
         let code = CodeExecution::new(observer.initial_level(), observer.session(), &shared);
         let (stale, depth, ended) = (false, 0, None);
         GuestThread {
@@ -110,7 +119,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     }
 
     /// Runs the thread to its end. None if the process continues.
-    pub(super) fn run(mut self) -> Option<Result<ProgramEnd, Error>> {
+    pub(super) fn run(mut self) -> Option<ThreadEnd> {
         if let Some(records) = &mut self.records {
             records.attach(self.cpu);
         }
@@ -145,7 +154,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     }
 
     /// Runs an operation of the debugger, if there is one. It may change breakpoints.
-    fn with_debugger(&mut self, what: impl FnOnce(&mut dyn DebuggerHook<Cpu>, &mut Cpu)) {
+    fn with_debugger(&mut self, what: impl FnOnce(&mut dyn DebuggerHook<G>, &mut G)) {
         if let Some(debugger) = self.observer.debugger() {
             what(debugger, self.cpu);
             self.stale |= self.observer.requires_recompilation();
@@ -153,20 +162,20 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     }
 
     /// Handles a stop of the interpreter.
-    fn stop(&mut self, stop: Stop<Exception>) {
+    fn stop(&mut self, stop: Stop<G::Exception>) {
         if stop == Stop::SystemCall {
             self.flush_records();
             self.observer.system_call(self.cpu.system_call_number() as u32);
             self.with_debugger(|debugger, cpu| debugger.leave_guest(cpu));
         }
         let mut kernel = self.shared.kernel.lock();
-        self.thread.report(&mut kernel, self.cpu.instructions);
-        let expected = self.cpu.pc;
+        self.thread.report(&mut kernel, self.cpu.executed());
+        let expected = self.cpu.pc();
         let system_call = (stop == Stop::SystemCall).then(|| self.cpu.system_call_number() as u32);
         sampling::set_system_call(system_call);
         let control = self.serve(&mut kernel, stop);
         sampling::set_system_call(None);
-        if self.cpu.pc != expected {
+        if self.cpu.pc() != expected {
             self.divert();
         }
         self.cpu.return_to_guest();
@@ -206,7 +215,8 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
                     self.divert();
                     self.with_debugger(|debugger, cpu| debugger.replace(&path, cpu));
                 }
-                After::Ended(end) => self.ended = Some(Some(self.leave(end))),
+                After::OtherGuest(execute) => self.ended = Some(Some(ThreadEnd::OtherGuest(execute))),
+                After::Ended(end) => self.ended = Some(Some(ThreadEnd::Ended(self.leave(end)))),
             }
         } else {
             self.follow_code_changes(&kernel);
@@ -217,7 +227,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     }
 
     /// Does the kernel's part of a stop.
-    fn serve(&mut self, kernel: &mut KernelGuard, stop: Stop<Exception>) -> Control {
+    fn serve(&mut self, kernel: &mut KernelGuard<G>, stop: Stop<G::Exception>) -> Control {
         let (thread, cpu, memory) = (&mut *self.thread, &mut *self.cpu, self.shared.memory);
         match stop {
             Stop::SystemCall => linux_user::system_call(kernel, thread, cpu, memory),
@@ -231,21 +241,21 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
     }
 
     /// Handles changes to executable memory by this thread or another one.
-    fn follow_code_changes(&mut self, kernel: &Kernel) {
+    fn follow_code_changes(&mut self, kernel: &Kernel<G>) {
         if self.shared.memory.code_generation() != self.code_generation {
             self.report_images(kernel);
             kernel.notify_others(self.thread);
         }
     }
 
-    fn report_images(&mut self, kernel: &Kernel) {
+    fn report_images(&mut self, kernel: &Kernel<G>) {
         kernel.images()[self.images..].iter().for_each(|image| self.observer.mapped(image));
         self.images = kernel.images().len();
         self.stale |= self.update_boundaries();
     }
 
     /// Starts a thread and returns its ID. The new thread runs once the caller releases the kernel lock.
-    fn start(&mut self, kernel: &mut KernelGuard, start: &Start) -> std::io::Result<i32> {
+    fn start(&mut self, kernel: &mut KernelGuard<G>, start: &Start) -> std::io::Result<i32> {
         let (shared, images) = (self.shared, self.images);
         // Everything so far is reported before anything that the new thread does.
         self.report_all();
@@ -273,7 +283,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         let memory = self.shared.memory;
         let mut kernel = self.shared.kernel.lock();
         if !kernel.is_first(self.thread) {
-            kernel.unaligned += self.cpu.unaligned;
+            kernel.unaligned += self.cpu.unaligned();
             drop(kernel);
             self.observer.ended(self.cpu, memory, self.cache);
             kernel = self.shared.kernel.lock();
@@ -289,9 +299,14 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
             None => After::Ended(Ok(ProgramEnd::Exited(status))),
             Some(ProcessEnding::End(end)) => After::Ended(Ok(end)),
             Some(ProcessEnding::Execute(execute)) => {
-                self.observer.replaced(self.cpu, self.cache);
+                let is_same_guest = execute.machine == G::ELF_MACHINE;
+                self.observer.replaced(self.cpu, self.cache, is_same_guest);
                 kernel.execute(self.thread, &execute);
-                memory.clear();
+                if !is_same_guest {
+                    kernel.unaligned += self.cpu.unaligned();
+                    return After::OtherGuest(execute);
+                }
+                memory.clear(<G as Abi>::LAYOUT);
                 let (arguments, environment) = (&execute.arguments, &execute.environment);
                 let loaded = load(memory, &mut kernel, self.cpu, &execute.path, arguments, environment);
                 if let Err(error) = loaded {
@@ -313,7 +328,7 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         };
         self.observer.exits(how, self.cpu, self.shared.memory, self.cache);
         let mut kernel = self.shared.kernel.lock();
-        kernel.unaligned += self.cpu.unaligned;
+        kernel.unaligned += self.cpu.unaligned();
         if kernel.process() == self.shared.host_process {
             kernel.detach();
             return end;
@@ -325,24 +340,46 @@ impl<'a, 'scope, 'env, O: Observer<Cpu> + 'scope> GuestThread<'a, 'scope, 'env, 
         match end {
             // SAFETY: ends the child without running what the parent registered for its own exit.
             Ok(ProgramEnd::Exited(status)) => unsafe { libc::_exit(status) },
-            Ok(ProgramEnd::Killed(crash)) => die(crash.signal),
-            Err(error) => {
-                text::message!("{error}");
-                // SAFETY: as above.
-                unsafe { libc::_exit(NOT_LOADED) }
-            }
+            Ok(ProgramEnd::Killed(crash)) => die(crash.host_signal),
+            Err(error) => exit_unloaded(&error),
         }
     }
 
-    fn crash(&self, kernel: &Kernel, signal: i32, stop: Stop<Exception>) -> Box<Crash> {
+    fn crash(&self, kernel: &Kernel<G>, signal: i32, stop: Stop<G::Exception>) -> Box<Crash> {
         let address = match stop {
-            Stop::Exception(exception) => Cpu::faulting_address(exception),
+            Stop::Exception(exception) => G::faulting_address(exception),
             _ => None,
         };
         let synchronous = matches!(stop, Stop::Exception(_));
         let thread = kernel.is_threaded().then(|| kernel.thread_name(self.thread));
-        Box::new(Crash { signal, synchronous, address, thread, cpu: self.cpu.clone() })
+        let register = |number| self.cpu.value(Register::Integer(number));
+        Box::new(Crash {
+            signal,
+            host_signal: G::host_signal(signal).unwrap_or(libc::SIGKILL),
+            description: G::describe_signal(signal),
+            synchronous,
+            address,
+            thread,
+            instruction_set: G::INSTRUCTION_SET,
+            pc: self.cpu.pc(),
+            registers: (0..32).map(register).collect(),
+        })
     }
+}
+
+/// Ends a forked process whose next program could not be loaded.
+pub(super) fn exit_unloaded(error: &Error) -> ! {
+    text::message!("{error}");
+    // SAFETY: ends the child without running what the parent registered for its own exit.
+    unsafe { libc::_exit(NOT_LOADED) }
+}
+
+/// The end of a process's programs of one guest.
+pub(super) enum ThreadEnd {
+    /// The process has ended.
+    Ended(Result<ProgramEnd, Error>),
+    /// It executes a program of another guest.
+    OtherGuest(Execute),
 }
 
 /// The next step after the end of a thread.
@@ -351,6 +388,8 @@ enum After {
     Gone,
     /// The first thread continues with another program, this one.
     Program(PathBuf),
+    /// The first thread continues with a program of another guest.
+    OtherGuest(Execute),
     /// The process has ended.
     Ended(Result<ProgramEnd, Error>),
 }

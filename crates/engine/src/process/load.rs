@@ -4,9 +4,9 @@ use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::platform::{Cpu, Kernel};
+use crate::platform::Platform;
 use guest_memory::Memory;
-use linux_user::Abi;
+use linux_user::Kernel;
 use linux_user::loader::{self, LoadError, ProgramToLoad};
 
 /// Why a program could not be loaded.
@@ -37,10 +37,10 @@ pub(super) fn check_permission(program: &Path) -> Result<(), Error> {
 }
 
 /// Loads a program into empty memory and sets the registers for its start.
-pub(super) fn load(
+pub(super) fn load<G: Platform>(
     memory: &Memory,
-    kernel: &mut Kernel,
-    cpu: &mut Cpu,
+    kernel: &mut Kernel<G>,
+    cpu: &mut G,
     path: &Path,
     arguments: &[OsString],
     environment: &[OsString],
@@ -55,7 +55,7 @@ pub(super) fn load(
         stack_bytes: kernel.stack_bytes(),
         random: kernel.random_bytes(),
     };
-    let loaded = loader::load::<Cpu>(&program, memory, kernel.sysroot(), |path| kernel.locate_loader(path))?;
+    let loaded = loader::load::<G>(&program, memory, kernel.sysroot(), |path| kernel.locate_loader(path))?;
     kernel.started(path, arguments, &loaded);
     cpu.start_program(loaded.entry, loaded.stack.pointer);
     Ok(())

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 
 use events::{LoadedImage, ProcessEnd};
+use isa::InstructionSet;
 use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +103,8 @@ pub(super) struct Inherited {
 pub(super) enum LogEntry {
     /// The first entry.
     Began { host_process: u32, inherited: Option<Inherited> },
+    /// The name of the instruction set, before the first block.
+    Guest(#[serde(with = "isa::by_name")] &'static dyn InstructionSet),
     /// An image was mapped.
     Image(LoadedImage),
     /// The next block.

@@ -24,9 +24,9 @@ pub use self::samples::{NewSamples, SampledProcessTree, SampledProgram};
 use crate::calls::{Ended, ThreadUnits};
 use crate::counting::{BlockTally, ONE_LESS, UnitOfWork};
 use crate::lock;
-use crate::platform::{BlockCache, Cpu, DecodedBlock};
+use crate::platform::Platform;
 use crate::sampling::{self, Sampler, Sampling};
-use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
+use guest::{BlockCache, Debugged, DecodedBlock, Instrumentation, InstrumentationLevel, Observer};
 use guest_memory::Memory;
 
 /// Counts a thread in the folder of its process tree.
@@ -103,7 +103,7 @@ impl ProcessTreeCounter {
 
     /// Enters the new blocks of the cache into the log.
     #[cold]
-    fn define(&mut self, cache: &BlockCache) {
+    fn define<G: Platform>(&mut self, cache: &BlockCache<G>) {
         self.has_prefix = false;
         let new = &cache.blocks()[self.numbers.len()..];
         if new.is_empty() {
@@ -117,7 +117,7 @@ impl ProcessTreeCounter {
 
     /// Adds the executions since the last call to the open unit, if there is one: the counters of compiled code keep them, too.
     #[cold]
-    fn take(&mut self, is_open: bool, cache: &BlockCache) {
+    fn take<G: Platform>(&mut self, is_open: bool, cache: &BlockCache<G>) {
         let unit = &mut self.unit;
         cache.take_executions(|id, times| {
             if is_open {
@@ -128,7 +128,7 @@ impl ProcessTreeCounter {
 
     /// A unit has ended.
     #[cold]
-    fn end(&mut self, instructions: u64, cache: &BlockCache, ended: &Ended) {
+    fn end<G: Platform>(&mut self, instructions: u64, cache: &BlockCache<G>, ended: &Ended) {
         self.define(cache);
         let numbers = &self.numbers;
         let executed = self.unit.take_all().map(|(id, times)| (numbers[id as usize], times));
@@ -145,7 +145,7 @@ impl ProcessTreeCounter {
 
     /// Moves all counts to the log.
     #[cold]
-    fn settle(&mut self, cache: &BlockCache) {
+    fn settle<G: Platform>(&mut self, cache: &BlockCache<G>) {
         if self.work.is_uncounted {
             return;
         }
@@ -167,7 +167,7 @@ impl ProcessTreeCounter {
     }
 
     /// The thread, which has executed so many instructions, counts no more.
-    pub(crate) fn leave(&mut self, instructions: u64, cache: &BlockCache) {
+    pub(crate) fn leave<G: Platform>(&mut self, instructions: u64, cache: &BlockCache<G>) {
         self.take(self.calls.is_open(), cache);
         if let Some(ended) = self.calls.end(false) {
             self.end(instructions, cache, &ended);
@@ -234,7 +234,7 @@ impl CountedMember {
             (self.work.clone(), (self.folder, self.name.clone()), self.program.clone());
         let known = self.images.clone();
         let mut counter = ProcessTreeCounter::of(work, owner, program, self.calls.thread(), known)?;
-        images.iter().skip(self.images.len()).for_each(|image| counter.mapped(image));
+        images.iter().skip(self.images.len()).for_each(|image| counter.add_image(image));
         Ok(counter)
     }
 }
@@ -242,7 +242,7 @@ impl CountedMember {
 impl ProcessTreeCounter {
     /// Takes the samples that are due in a block that is about to be executed.
     #[cold]
-    fn sample(&mut self, block: &DecodedBlock, cpu: &Cpu) {
+    fn sample<G: Platform>(&mut self, block: &DecodedBlock<G>, cpu: &G) {
         if let Some(sampler) = &mut self.sampler {
             let address_of = |index| block.address_of(index as usize);
             sampler.sample_block(cpu, block.instructions.len() as u64, address_of);
@@ -261,6 +261,31 @@ impl ProcessTreeCounter {
     pub(crate) fn end_samples(&mut self) {
         self.sampler = None;
         self.area.remove();
+    }
+
+    /// The counter of a new thread.
+    pub(crate) fn new_thread(&self) -> ProcessTreeCounter {
+        let (program, images) = (self.program.clone(), self.images.clone());
+        let owner = (self.folder, self.name.clone());
+        let begun = ProcessTreeCounter::of(self.work.clone(), owner, program, self.calls.thread(), images);
+        self.checked(begun)
+    }
+
+    /// The number of instructions at which the next sample is due.
+    #[inline(always)]
+    pub(crate) fn next_sample(&self) -> u64 {
+        self.sampler.as_ref().map_or(u64::MAX, Sampler::next)
+    }
+
+    /// An image was mapped.
+    pub(crate) fn add_image(&mut self, image: &LoadedImage) {
+        self.images.push(image.clone());
+        let logged = lock(&self.program).mapped(self.images.len(), image);
+        self.checked(logged);
+        map(&mut self.calls, image);
+        if self.sampler.is_some() {
+            sampling::map_image(image);
+        }
     }
 
     /// Whether the program is sampled, and not counted.
@@ -288,18 +313,18 @@ fn map(calls: &mut ThreadUnits, image: &LoadedImage) {
 /// The exit status of a process that cannot be counted.
 const NOT_COUNTED: i32 = 125;
 
-impl Instrumentation<Cpu> for ProcessTreeCounter {
+impl<G: Platform> Instrumentation<G> for ProcessTreeCounter {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Counts;
 
     fn initial_level(&self) -> InstrumentationLevel {
-        if self.work.is_uncounted { InstrumentationLevel::Off } else { Self::LEVEL }
+        if self.work.is_uncounted { InstrumentationLevel::Off } else { InstrumentationLevel::Counts }
     }
 
     fn instruction_limit(&self) -> u64 {
-        self.sampler.as_ref().map_or(u64::MAX, Sampler::next)
+        self.next_sample()
     }
 
-    fn must_report(&self, block: &DecodedBlock) -> bool {
+    fn must_report(&self, block: &DecodedBlock<G>) -> bool {
         self.calls.must_report(block)
     }
 
@@ -308,16 +333,16 @@ impl Instrumentation<Cpu> for ProcessTreeCounter {
     }
 }
 
-impl Debugged<Cpu> for ProcessTreeCounter {}
+impl<G: Platform> Debugged<G> for ProcessTreeCounter {}
 
-impl Observer<Cpu> for ProcessTreeCounter {
+impl<G: Platform> Observer<G> for ProcessTreeCounter {
     #[inline(always)]
-    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
+    fn enter(&mut self, id: BlockId, cache: &BlockCache<G>, cpu: &G, memory: &Memory) {
         if self.work.is_uncounted {
             return;
         }
         let block = cache.block(id);
-        if self.instruction_limit() < cpu.instructions + block.instructions.len() as u64 {
+        if self.next_sample() < cpu.executed() + block.instructions.len() as u64 {
             self.sample(block, cpu);
         }
         if id as usize >= self.numbers.len() || self.has_prefix {
@@ -329,7 +354,7 @@ impl Observer<Cpu> for ProcessTreeCounter {
             self.take(was_open, cache);
         }
         if let Some(ended) = &change.ended {
-            self.end(cpu.instructions, cache, ended);
+            self.end(cpu.executed(), cache, ended);
         }
         self.area.add(id, 1);
         if self.calls.is_open() {
@@ -337,7 +362,7 @@ impl Observer<Cpu> for ProcessTreeCounter {
         }
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock<G>)>) {
         if self.work.is_uncounted {
             return;
         }
@@ -355,16 +380,10 @@ impl Observer<Cpu> for ProcessTreeCounter {
     }
 
     fn mapped(&mut self, image: &LoadedImage) {
-        self.images.push(image.clone());
-        let logged = lock(&self.program).mapped(self.images.len(), image);
-        self.checked(logged);
-        map(&mut self.calls, image);
-        if self.sampler.is_some() {
-            sampling::map_image(image);
-        }
+        self.add_image(image);
     }
 
-    fn compiled(&mut self, cache: &BlockCache) {
+    fn compiled(&mut self, cache: &BlockCache<G>) {
         if self.work.is_uncounted {
             return;
         }
@@ -384,7 +403,7 @@ impl Observer<Cpu> for ProcessTreeCounter {
         }
     }
 
-    fn discarding(&mut self, cache: &BlockCache) {
+    fn discarding(&mut self, cache: &BlockCache<G>) {
         self.settle(cache);
     }
 
@@ -395,26 +414,23 @@ impl Observer<Cpu> for ProcessTreeCounter {
     }
 
     fn thread(&self) -> ProcessTreeCounter {
-        let (program, images) = (self.program.clone(), self.images.clone());
-        let owner = (self.folder, self.name.clone());
-        let begun = ProcessTreeCounter::of(self.work.clone(), owner, program, self.calls.thread(), images);
-        self.checked(begun)
+        self.new_thread()
     }
 
-    fn ended(&mut self, cpu: &Cpu, _: &Memory, cache: &BlockCache) {
+    fn ended(&mut self, cpu: &G, _: &Memory, cache: &BlockCache<G>) {
         if !self.area.is_removed() {
-            self.leave(cpu.instructions, cache);
+            self.leave(cpu.executed(), cache);
         }
     }
 
-    fn exits(&mut self, how: ProcessEnd, cpu: &Cpu, _: &Memory, cache: &BlockCache) {
-        self.leave(cpu.instructions, cache);
+    fn exits(&mut self, how: ProcessEnd, cpu: &G, _: &Memory, cache: &BlockCache<G>) {
+        self.leave(cpu.executed(), cache);
         let ended = lock(&self.program).end(LogEntry::Ended(how));
         self.checked(ended);
     }
 
-    fn replaced(&mut self, cpu: &Cpu, cache: &BlockCache) {
-        self.leave(cpu.instructions, cache);
+    fn replaced(&mut self, cpu: &G, cache: &BlockCache<G>, is_same_guest: bool) {
+        self.leave(cpu.executed(), cache);
         if self.work.sampling.is_some() {
             sampling::forget_images();
         }
@@ -423,10 +439,12 @@ impl Observer<Cpu> for ProcessTreeCounter {
         let owner = (self.folder, self.name.next());
         let begun = ProcessTreeCounter::of(self.work.clone(), owner, next, self.calls.renewed(), Vec::new());
         *self = self.checked(begun);
-        self.continue_in(cache);
+        if is_same_guest {
+            self.continue_in(cache);
+        }
     }
 
-    fn forked(&mut self, ordinal: u32, cache: &BlockCache) {
+    fn forked(&mut self, ordinal: u32, cache: &BlockCache<G>) {
         let owner = (self.folder, self.name.child(ordinal));
         let child = LoggedProgram::forked(&self.program, owner.clone(), self.thread);
         let (program, is_inherited) = self.checked(child);
@@ -456,7 +474,7 @@ impl Observer<Cpu> for ProcessTreeCounter {
 
 impl ProcessTreeCounter {
     /// The counters of a cache, all of whose executions were counted elsewhere, count in the thread's own area from now on.
-    pub(crate) fn continue_in(&mut self, cache: &BlockCache) {
+    pub(crate) fn continue_in<G: Platform>(&mut self, cache: &BlockCache<G>) {
         if let Some(first) = cache.counters.address() {
             let moved = self.area.move_counters(first);
             self.checked(moved);

@@ -8,7 +8,8 @@ use events::LoadedImage;
 
 use super::area::{Area, ClassBlockCounts};
 use super::log::{Inherited, Log, LogEntry, LogName, UnitEntry};
-use crate::platform::DecodedBlock;
+use crate::platform::Platform;
+use guest::DecodedBlock;
 
 /// The most classes of units of a process; those that come later are one.
 const MOST_CLASSES: usize = 500;
@@ -20,6 +21,8 @@ pub(super) struct LoggedProgram {
     folder: i32,
     name: LogName,
     log: Log,
+    /// The guest is in the log.
+    has_guest: bool,
     /// The numbers of blocks, by address and words.
     ids: HashMap<(u64, Vec<u32>), u32>,
     /// Number of threads so far.
@@ -39,6 +42,7 @@ impl LoggedProgram {
             folder,
             name,
             log,
+            has_guest: false,
             ids: HashMap::new(),
             threads: 0,
             images: 0,
@@ -60,7 +64,7 @@ impl LoggedProgram {
                 let (log, bytes) = (parent.name.clone(), parent.log.bytes());
                 let child = LoggedProgram::new(folder, name, Some(Inherited { log, bytes, thread }))?;
                 let (ids, images) = (std::mem::take(&mut parent.ids), parent.images);
-                Ok((LoggedProgram { ids, images, ..child }, true))
+                Ok((LoggedProgram { has_guest: parent.has_guest, ids, images, ..child }, true))
             }
             Err(_) => Ok((LoggedProgram::new(folder, name, None)?, false)),
         }
@@ -94,9 +98,16 @@ impl LoggedProgram {
     }
 
     /// Numbers the next blocks of a thread.
-    pub(super) fn define(&mut self, thread: u32, blocks: &[DecodedBlock]) -> io::Result<Vec<u32>> {
+    pub(super) fn define<G: Platform>(
+        &mut self,
+        thread: u32,
+        blocks: &[DecodedBlock<G>],
+    ) -> io::Result<Vec<u32>> {
         let mut entries = Vec::new();
-        let number = |block: &DecodedBlock| {
+        if !std::mem::replace(&mut self.has_guest, true) {
+            entries.push(LogEntry::Guest(G::INSTRUCTION_SET));
+        }
+        let number = |block: &DecodedBlock<G>| {
             let next = self.ids.len() as u32;
             let key = (block.address, block.words.clone());
             let number = *self.ids.entry(key).or_insert_with_key(|(address, words)| {

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use events::{Block, BlockId, Counts, LoadedImage};
-use guest::Guest;
 use guest::flow::{self, Term};
+use isa::InstructionSet;
 use serde::{Deserialize, Serialize};
 
 use super::area::{AreaCounts, class_executions};
 use super::log::{Inherited, LOG, LogEntry, LogName, ProcessNumber, ProcessState, UnitEntry};
-use crate::platform::Cpu;
 
 /// Why a folder of counts cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -188,6 +187,8 @@ fn entries(bytes: &[u8]) -> Vec<(u64, LogEntry)> {
 #[derive(Default)]
 pub(super) struct Replayed {
     pub(super) host_process: u32,
+    /// That of its blocks.
+    instruction_set: Option<&'static dyn InstructionSet>,
     pub(super) images: Vec<LoadedImage>,
     blocks: Vec<Rc<BlockCode>>,
     threads: BTreeMap<u32, ReplayedThread>,
@@ -220,12 +221,20 @@ impl Replayed {
         };
         let first = ReplayedThread { numbers, terms, ..ReplayedThread::default() };
         let (images, blocks) = (self.images.clone(), self.blocks.clone());
-        Replayed { images, blocks, threads: BTreeMap::from([(0, first)]), ..Replayed::default() }
+        let instruction_set = self.instruction_set;
+        Replayed {
+            instruction_set,
+            images,
+            blocks,
+            threads: BTreeMap::from([(0, first)]),
+            ..Replayed::default()
+        }
     }
 
     fn add(&mut self, entry: &LogEntry) {
         match entry {
             LogEntry::Began { host_process, .. } => self.host_process = *host_process,
+            LogEntry::Guest(set) => self.instruction_set = Some(*set),
             LogEntry::Image(image) => self.images.push(image.clone()),
             LogEntry::Block(address, words) => self.blocks.push(Rc::new((*address, words.clone()))),
             LogEntry::Numbered(thread, number) => self.thread(*thread).numbers.push(*number),
@@ -304,7 +313,8 @@ type ImageKey = (PathBuf, u64, u64, u64);
 struct Merged {
     tree: ProcessTreeCounts,
     images: HashMap<ImageKey, u32>,
-    blocks: HashMap<(Option<u32>, Rc<BlockCode>), BlockId>,
+    /// By image, instruction set and code.
+    blocks: HashMap<(Option<u32>, &'static str, Rc<BlockCode>), BlockId>,
 }
 
 impl Merged {
@@ -400,13 +410,16 @@ impl Merged {
             let holds = |image: &LoadedImage| (image.start..image.end).contains(&block.0);
             let image = program.images.iter().rposition(holds).map(|index| images[index]);
             let counts = &mut self.tree.counts;
-            *id = Some(*self.blocks.entry((image, block)).or_insert_with_key(|(image, block)| {
-                let (address, words) = &**block;
-                let made = Block::new(Cpu::INSTRUCTION_SET, *address, words.clone());
-                counts.blocks.push(Block { image: *image, ..made });
-                counts.executions.push(0);
-                counts.blocks.len() as BlockId - 1
-            }));
+            let set = program.instruction_set?;
+            *id = Some(*self.blocks.entry((image, set.name(), block)).or_insert_with_key(
+                |(image, _, block)| {
+                    let (address, words) = &**block;
+                    let made = Block::new(set, *address, words.clone());
+                    counts.blocks.push(Block { image: *image, ..made });
+                    counts.executions.push(0);
+                    counts.blocks.len() as BlockId - 1
+                },
+            ));
         }
         *id
     }

@@ -46,7 +46,7 @@ pub(super) struct AttachServer {
     /// The program's arguments.
     arguments: Vec<String>,
     /// The model of its processor.
-    model: isa::CpuModel,
+    model: isa::Processors,
     /// Makes consumers for clients that observe it.
     consumers: Arc<dyn AttachedConsumers>,
     session: Mutex<Option<AttachedSession>>,
@@ -59,7 +59,7 @@ pub(super) struct AttachServer {
 impl AttachServer {
     pub(super) fn new(
         arguments: Vec<String>,
-        model: isa::CpuModel,
+        model: isa::Processors,
         consumers: Arc<dyn AttachedConsumers>,
     ) -> AttachServer {
         AttachServer {

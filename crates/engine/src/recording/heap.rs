@@ -6,9 +6,9 @@ use events::LoadedImage;
 use events::record::{self, Heap, Mark};
 use isa::{TransferKind, TransferTarget};
 
-use crate::platform::{Cpu, DecodedBlock};
+use crate::platform::Platform;
 use crate::program_location::entries;
-use guest::CallingConvention;
+use guest::DecodedBlock;
 use guest_memory::Memory;
 
 /// An allocation function. Arguments are numbered from 0.
@@ -111,7 +111,7 @@ impl Allocations {
     }
 
     /// Control is at the first instruction of a block.
-    pub(super) fn enter(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) {
+    pub(super) fn enter<G: Platform>(&mut self, block: &DecodedBlock<G>, cpu: &G, memory: &Memory) {
         match self.sites.get(&block.address) {
             Some(AllocatorSite::Entry(function)) => self.called(function, cpu),
             Some(AllocatorSite::Return) => self.returned(block, cpu, memory),
@@ -119,7 +119,7 @@ impl Allocations {
         }
     }
 
-    fn called(&mut self, function: &'static AllocationFunction, cpu: &Cpu) {
+    fn called<G: Platform>(&mut self, function: &'static AllocationFunction, cpu: &G) {
         let (return_address, stack_pointer) = (cpu.return_address(), cpu.stack_pointer());
         let argument = |number: usize| cpu.argument(number);
         let is_within = self.open_call.as_ref().is_some_and(|open_call| {
@@ -147,7 +147,7 @@ impl Allocations {
     }
 
     /// Handles a return, which may end the open call.
-    fn returned(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) {
+    fn returned<G: Platform>(&mut self, block: &DecodedBlock<G>, cpu: &G, memory: &Memory) {
         let to = block.words.first().and_then(|&word| cpu.jump_target(word));
         let is_its = |open_call: &mut OpenAllocation| {
             to == Some(open_call.return_address) && cpu.stack_pointer() == open_call.stack_pointer

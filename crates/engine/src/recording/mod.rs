@@ -24,8 +24,8 @@ pub use self::plan::{ClassPlan, Missing, Plan, UnitPlan};
 pub use self::recorded::Recorded;
 use self::session::{RecordingSession, RecordingState};
 use self::tracer::Tracer;
-use crate::platform::{BlockCache, Cpu, DecodedBlock};
-use guest::{Debugged, Instrumentation, InstrumentationLevel, Observer};
+use crate::platform::Platform;
+use guest::{BlockCache, Debugged, DecodedBlock, Instrumentation, InstrumentationLevel, Observer};
 use guest_memory::Memory;
 
 /// The observer that records a thread, if a recording is active.
@@ -69,7 +69,7 @@ impl Recorder {
     /// processor model. A process that calls [`AttachTarget::observe`] gets what `consumers` report to it.
     pub fn idle(
         arguments: Vec<String>,
-        model: isa::CpuModel,
+        model: isa::Processors,
         consumers: Arc<dyn AttachedConsumers>,
     ) -> Recorder {
         let server = AttachServer::new(arguments, model, consumers);
@@ -85,7 +85,7 @@ impl Recorder {
         let level = tracer.as_ref().map_or(InstrumentationLevel::Off, Tracer::idle_level);
         let recorder =
             Recorder { images, tracer, counting: None, level, attach_server, session_number, session: 0 };
-        Recorder { session: recorder.session(), ..recorder }
+        Recorder { session: recorder.session_in_progress(), ..recorder }
     }
 
     /// The first symbol of the plan that no image mapped so far has.
@@ -103,6 +103,12 @@ impl Recorder {
             Some(error) => Err(error),
             None => delivered.map(|()| session.recorded()),
         }
+    }
+
+    /// The number of the session that observes the thread, or 0.
+    fn session_in_progress(&self) -> u64 {
+        let is_observed = self.tracer.is_some() || self.counting.as_ref().is_some_and(CountingThread::is_on);
+        if is_observed { self.session_number } else { 0 }
     }
 
     /// A thread that is sampled without being counted begins or ends to be.
@@ -135,7 +141,7 @@ impl Recorder {
     }
 }
 
-impl Instrumentation<Cpu> for Recorder {
+impl<G: Platform> Instrumentation<G> for Recorder {
     const LEVEL: InstrumentationLevel = InstrumentationLevel::Values;
 
     const CHANGES_LEVEL: bool = true;
@@ -144,9 +150,9 @@ impl Instrumentation<Cpu> for Recorder {
         self.level
     }
 
-    fn level(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) -> Option<InstrumentationLevel> {
+    fn level(&mut self, block: &DecodedBlock<G>, cpu: &G, memory: &Memory) -> Option<InstrumentationLevel> {
         self.check_attach_requests();
-        let counts = self.counting.as_mut().is_some_and(|counting| counting.continues(cpu.instructions));
+        let counts = self.counting.as_mut().is_some_and(|counting| counting.continues(cpu.executed()));
         self.update_samples();
         let (level, has_news) = match &mut self.tracer {
             Some(tracer) => tracer.level(block, cpu, memory),
@@ -155,15 +161,14 @@ impl Instrumentation<Cpu> for Recorder {
             }
             None => (InstrumentationLevel::Off, false),
         };
-        let session = self.session();
+        let session = self.session_in_progress();
         let turns = has_news || (level, session) != (self.level, self.session);
         (self.level, self.session) = (level, session);
         turns.then_some(level)
     }
 
     fn session(&self) -> u64 {
-        let is_observed = self.tracer.is_some() || self.counting.as_ref().is_some_and(CountingThread::is_on);
-        if is_observed { self.session_number } else { 0 }
+        self.session_in_progress()
     }
 
     #[inline]
@@ -187,14 +192,16 @@ impl Instrumentation<Cpu> for Recorder {
         self.tracer.as_ref().map_or_else(counted, Tracer::instruction_limit)
     }
 
-    fn must_report(&self, block: &DecodedBlock) -> bool {
+    fn must_report(&self, block: &DecodedBlock<G>) -> bool {
         let counts = |counting: &CountingThread| counting.counter.must_report(block);
         self.tracer.as_ref().is_some_and(|tracer| tracer.must_report(block))
             || self.counting.as_ref().is_some_and(counts)
     }
 
     fn requires_recompilation(&mut self) -> bool {
-        let counts = |counting: &mut CountingThread| counting.counter.requires_recompilation();
+        let counts = |counting: &mut CountingThread| {
+            guest::Instrumentation::<G>::requires_recompilation(&mut counting.counter)
+        };
         self.tracer.as_mut().is_some_and(Tracer::requires_recompilation)
             || self.counting.as_mut().is_some_and(counts)
     }
@@ -204,53 +211,53 @@ impl Instrumentation<Cpu> for Recorder {
     }
 }
 
-impl Debugged<Cpu> for Recorder {}
+impl<G: Platform> Debugged<G> for Recorder {}
 
-impl Observer<Cpu> for Recorder {
+impl<G: Platform> Observer<G> for Recorder {
     #[inline(always)]
-    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
+    fn enter(&mut self, id: BlockId, cache: &BlockCache<G>, cpu: &G, memory: &Memory) {
         if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
             counter.enter(id, cache, cpu, memory);
         }
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock<G>)>) {
         if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
             counter.truncated(entered, executed);
         }
     }
 
-    fn leaves_level(&mut self, cache: &BlockCache) {
+    fn leaves_level(&mut self, cache: &BlockCache<G>) {
         if let Some(counting) = &mut self.counting {
             counting.leaves_level(cache);
         }
     }
 
-    fn enters_level(&mut self, cache: &BlockCache) {
+    fn enters_level(&mut self, cache: &BlockCache<G>) {
         if let Some(counting) = &mut self.counting {
             counting.enters_level(cache);
         }
     }
 
-    fn compiled(&mut self, cache: &BlockCache) {
+    fn compiled(&mut self, cache: &BlockCache<G>) {
         if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
             counter.compiled(cache);
         }
     }
 
-    fn discarding(&mut self, cache: &BlockCache) {
+    fn discarding(&mut self, cache: &BlockCache<G>) {
         if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
             counter.discarding(cache);
         }
     }
 
-    fn define_blocks(&mut self, cache: &BlockCache) {
+    fn define_blocks(&mut self, cache: &BlockCache<G>) {
         if let Some(tracer) = &mut self.tracer {
             tracer.define_all(cache);
         }
     }
 
-    fn collect_counts(&mut self, cache: &BlockCache) {
+    fn collect_counts(&mut self, cache: &BlockCache<G>) {
         if let Some(tracer) = &mut self.tracer {
             tracer.collect_counts(cache);
         }
@@ -262,10 +269,10 @@ impl Observer<Cpu> for Recorder {
         let recorder =
             Recorder::with(tracer, self.attach_server.clone(), self.session_number, self.images.clone());
         let recorder = Recorder { counting, ..recorder };
-        Recorder { session: recorder.session(), ..recorder }
+        Recorder { session: recorder.session_in_progress(), ..recorder }
     }
 
-    fn executed(&mut self, records: &[u64], cache: &BlockCache) {
+    fn executed(&mut self, records: &[u64], cache: &BlockCache<G>) {
         if let Some(tracer) = &mut self.tracer {
             tracer.executed(records, cache);
         }
@@ -273,10 +280,10 @@ impl Observer<Cpu> for Recorder {
 
     fn system_call(&mut self, number: u32) {
         if let Some(tracer) = &mut self.tracer {
-            tracer.system_call(number);
+            tracer.system_call::<G>(number);
         }
         if let Some(counter) = self.counting.as_mut().and_then(CountingThread::active) {
-            counter.system_call(number);
+            Observer::<G>::system_call(counter, number);
         }
     }
 
@@ -286,12 +293,16 @@ impl Observer<Cpu> for Recorder {
         }
     }
 
-    fn replaced(&mut self, cpu: &Cpu, cache: &BlockCache) {
+    fn replaced(&mut self, cpu: &G, cache: &BlockCache<G>, is_same_guest: bool) {
         if let Some(counting) = &mut self.counting {
-            counting.counter.replaced(cpu, cache);
+            counting.replaced(cpu, cache, is_same_guest);
         }
         if let Some(tracer) = &mut self.tracer {
-            tracer.replaced();
+            tracer.replaced(is_same_guest);
+        }
+        if !is_same_guest {
+            // What executes the other guest asks for the level at its first block.
+            self.level = self.tracer.as_ref().map_or(InstrumentationLevel::Off, Tracer::idle_level);
         }
     }
 
@@ -321,12 +332,12 @@ impl Observer<Cpu> for Recorder {
             tracer.mapped(image);
         }
         if let Some(counting) = &mut self.counting {
-            counting.counter.mapped(image);
+            counting.counter.add_image(image);
         }
         self.images.push(image.clone());
     }
 
-    fn exits(&mut self, how: ProcessEnd, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
+    fn exits(&mut self, how: ProcessEnd, cpu: &G, memory: &Memory, cache: &BlockCache<G>) {
         if let Some(mut counting) = self.counting.take() {
             counting.counter.exits(how, cpu, memory, cache);
         }
@@ -335,7 +346,7 @@ impl Observer<Cpu> for Recorder {
         }
     }
 
-    fn ended(&mut self, cpu: &Cpu, memory: &Memory, cache: &BlockCache) {
+    fn ended(&mut self, cpu: &G, memory: &Memory, cache: &BlockCache<G>) {
         if let Some(mut counting) = self.counting.take() {
             counting.counter.ended(cpu, memory, cache);
         }
@@ -345,7 +356,7 @@ impl Observer<Cpu> for Recorder {
         self.attach_server = None;
     }
 
-    fn forked(&mut self, ordinal: u32, cache: &BlockCache) {
+    fn forked(&mut self, ordinal: u32, cache: &BlockCache<G>) {
         if let Some(counting) = &mut self.counting {
             counting.counter.forked(ordinal, cache);
             counting.forked();

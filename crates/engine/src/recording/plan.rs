@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 use trace::Header;
 
 use crate::objects::{ObjectRule, StructureRule};
-use crate::platform::Cpu;
+use crate::platform::guest_of_program;
 use crate::program_location::ProgramLocation;
 use crate::unit_class::ClassRule;
-use guest::Guest;
 
 /// The part of a program that is recorded; by default all of it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -38,13 +37,14 @@ pub struct Plan {
 
 impl Plan {
     /// The header of a trace recorded by this process from now on, without the environment.
-    pub fn header(&self, program: PathBuf, arguments: Vec<String>, model: isa::CpuModel) -> Header {
+    pub fn header(&self, program: PathBuf, arguments: Vec<String>, model: isa::Processors) -> Header {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let guest = guest_of_program(&program, None);
         Header {
             program,
             arguments,
-            instruction_set: Cpu::INSTRUCTION_SET.name().into(),
-            cpu: model.to_string(),
+            instruction_set: guest.instruction_set().name().into(),
+            cpu: guest.processor_name(model),
             has_values: self.values,
             has_heap: self.heap,
             palcode: None,

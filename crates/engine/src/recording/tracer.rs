@@ -18,9 +18,10 @@ use super::session::{RecordingSession, RecordingState};
 use crate::calls::{Ended, ThreadUnits};
 use crate::lock;
 use crate::objects::{ObjectCalls, StructureSites};
-use crate::platform::{BlockCache, Cpu, DecodedBlock};
-use guest::{Guest, InstrumentationLevel};
+use crate::platform::Platform;
+use guest::{BlockCache, DecodedBlock, InstrumentationLevel};
 use guest_memory::Memory;
+use isa::InstructionSet;
 
 /// The number of a block that has no number in the trace yet.
 const UNKNOWN: BlockId = BlockId::MAX;
@@ -237,7 +238,7 @@ impl Tracer {
     }
 
     /// Resets the block numbers if the next records refer to another cache, after a change of level.
-    fn follow_cache(&mut self, cache: &BlockCache) {
+    fn follow_cache<G: Platform>(&mut self, cache: &BlockCache<G>) {
         if self.cache != Some(cache.number()) {
             self.cache = Some(cache.number());
             self.ids.clear();
@@ -247,8 +248,8 @@ impl Tracer {
 
     /// Finds the number of a block in the trace.
     #[cold]
-    fn define_block(&mut self, id: BlockId, block: &DecodedBlock) -> io::Result<()> {
-        let number = self.number_of_block(block.address, &block.words)?;
+    fn define_block<G: Platform>(&mut self, id: BlockId, block: &DecodedBlock<G>) -> io::Result<()> {
+        let number = self.number_of_block(G::INSTRUCTION_SET, block.address, &block.words)?;
         if self.ids.len() <= id as usize {
             self.ids.resize(id as usize + 1, (UNKNOWN, 0));
         }
@@ -258,13 +259,18 @@ impl Tracer {
     }
 
     /// Numbers the cache's new blocks, in its order: the numbers are equal if no other thread defines blocks.
-    fn define_new(&mut self, cache: &BlockCache) -> io::Result<()> {
+    fn define_new<G: Platform>(&mut self, cache: &BlockCache<G>) -> io::Result<()> {
         let mut more = cache.blocks().iter().enumerate().skip(self.ids.len());
         more.try_for_each(|(id, block)| self.define_block(id as BlockId, block))
     }
 
     /// The trace's number of a block with these instructions at this address.
-    fn number_of_block(&self, address: u64, words: &[u32]) -> io::Result<BlockId> {
+    fn number_of_block(
+        &self,
+        set: &'static dyn InstructionSet,
+        address: u64,
+        words: &[u32],
+    ) -> io::Result<BlockId> {
         let mut number = None;
         let mut mapped = None;
         for one in &self.images {
@@ -274,13 +280,12 @@ impl Tracer {
                 (number, mapped) = (Some(image), Some(one));
             }
         }
-        let entry =
-            events::Block { image: number, ..events::Block::new(Cpu::INSTRUCTION_SET, address, words) };
+        let entry = events::Block { image: number, ..events::Block::new(set, address, words) };
         self.session.process.block(entry, || function(mapped?, number?, address))
     }
 
     /// Delivers records to a consumer, without copying them if no word must be changed.
-    fn deliver(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
+    fn deliver<G: Platform>(&mut self, records: &[u64], cache: &BlockCache<G>) -> io::Result<()> {
         self.define_new(cache)?;
         let mut records = records;
         if !self.has_same_numbers || self.remaining.is_some() || self.to_skip > 0 {
@@ -293,7 +298,7 @@ impl Tracer {
     }
 
     /// Appends records to the buffer, with the trace's block numbers.
-    fn add_records(&mut self, records: &[u64], cache: &BlockCache) -> io::Result<()> {
+    fn add_records<G: Platform>(&mut self, records: &[u64], cache: &BlockCache<G>) -> io::Result<()> {
         let mut at = 0;
         while let Some(&word) = records.get(at) {
             let Event::Block(id) = Event::new(word) else {
@@ -340,11 +345,16 @@ impl Tracer {
 
     /// Appends the record of a part of a block, which is a block of its own in the trace.
     #[cold]
-    fn add_part(&mut self, block: &DecodedBlock, part: Range<usize>, record: &[u64]) -> io::Result<()> {
-        let number = self.number_of_block(block.address_of(part.start), &block.words[part.clone()])?;
-        let before = |end: usize| {
-            RecordShape::new(Cpu::INSTRUCTION_SET, &block.words[..end], self.session.plan.values)
-        };
+    fn add_part<G: Platform>(
+        &mut self,
+        block: &DecodedBlock<G>,
+        part: Range<usize>,
+        record: &[u64],
+    ) -> io::Result<()> {
+        let (address, words) = (block.address_of(part.start), &block.words[part.clone()]);
+        let number = self.number_of_block(G::INSTRUCTION_SET, address, words)?;
+        let before =
+            |end: usize| RecordShape::new(G::INSTRUCTION_SET, &block.words[..end], self.session.plan.values);
         let (before, until) = (before(part.start), before(part.end));
         let (addresses, values) = record.split_at(block.accesses as usize);
         self.buffer.push(Event::Block(number).word());
@@ -435,18 +445,18 @@ impl Tracer {
     }
 
     /// Updates the state of the session before a block. Returns whether the block is to be recorded.
-    fn update_state(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory) -> bool {
+    fn update_state<G: Platform>(&mut self, block: &DecodedBlock<G>, cpu: &G, memory: &Memory) -> bool {
         let (session, addresses) = (&*self.session, &self.addresses);
         let plan = &session.plan;
         if session.state() == RecordingState::Before {
             let number = plan.from.as_ref().and_then(|location| location.instructions());
             let is_late =
-                number.is_some_and(|number| cpu.instructions + block.instructions.len() as u64 > number);
+                number.is_some_and(|number| cpu.executed() + block.instructions.len() as u64 > number);
             if is_late || addresses.from.contains(&block.address) {
                 session.set_state(RecordingState::Active);
                 // With units, recording begins at the function's entry instead.
                 let number = number.filter(|_| plan.unit.is_none());
-                self.to_skip = number.map_or(0, |number| number.saturating_sub(cpu.instructions));
+                self.to_skip = number.map_or(0, |number| number.saturating_sub(cpu.executed()));
             }
         }
         let is_end =
@@ -486,7 +496,13 @@ impl Tracer {
     }
 
     /// Updates the open unit, whose class is wanted, before a block.
-    fn update_class(&mut self, block: &DecodedBlock, cpu: &Cpu, memory: &Memory, is_active: bool) {
+    fn update_class<G: Platform>(
+        &mut self,
+        block: &DecodedBlock<G>,
+        cpu: &G,
+        memory: &Memory,
+        is_active: bool,
+    ) {
         let change = self.calls.enter(block, cpu, memory, || is_active);
         let ended = change.ended.or_else(|| if is_active { None } else { self.calls.end(false) });
         if let Some(ended) = ended

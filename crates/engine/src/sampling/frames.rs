@@ -9,8 +9,7 @@ use image::{FrameTable, Image, SavedRegister};
 
 use super::MOST_CALLERS;
 use crate::lock;
-use crate::platform::Cpu;
-use guest::CallingConvention;
+use crate::platform::{FrameRegisters, guest_of};
 
 /// How much of the stack is looked at, in words.
 const STACK_WORDS: usize = 4096;
@@ -30,6 +29,7 @@ struct MappedTable {
     end: u64,
     bias: u64,
     path: PathBuf,
+    frame_registers: Option<FrameRegisters>,
     table: Arc<FrameTable>,
 }
 
@@ -55,11 +55,13 @@ pub(crate) fn map_image(image: &LoadedImage) {
         return;
     }
     // An image that cannot be read any more has no table: chains end in it.
-    let frame_pointer = Cpu::FRAME_POINTER;
-    let table = Image::open(&image.path).map(|image| FrameTable::of(&image, frame_pointer));
+    let opened = Image::open(&image.path).ok();
+    let registers = |image: &Image| guest_of(image.instruction_set()).frame_registers();
+    let frame_registers = opened.as_ref().map(registers);
+    let table = opened.zip(frame_registers).map(|(image, it)| FrameTable::of(&image, it.frame_pointer));
     let table = Arc::new(table.unwrap_or_default());
     let &LoadedImage { start, end, bias, ref path, .. } = image;
-    let new = MappedTable { start, end, bias, path: path.clone(), table };
+    let new = MappedTable { start, end, bias, path: path.clone(), frame_registers, table };
     let others = known.iter().filter(|it| it.end <= start || end <= it.start);
     replace(others.cloned().chain([new]).collect());
 }
@@ -141,14 +143,17 @@ fn caller(
     load: &impl Fn(u64) -> Option<u64>,
 ) -> Option<CallerRegisters> {
     let mapped = tables().iter().find(|it| (it.start..it.end).contains(&address))?;
+    let numbers = mapped.frame_registers?;
     let Some(row) = mapped.table.row(address.wrapping_sub(mapped.bias)) else {
         // Hand-written code without a table mostly calls nothing, and has no frame.
-        return is_innermost
-            .then_some(CallerRegisters { return_address: registers.return_address & !3, ..registers });
+        return is_innermost.then_some(CallerRegisters {
+            return_address: registers.return_address & numbers.address_mask,
+            ..registers
+        });
     };
     let base = match row.base {
-        Some(number) if number == <Cpu as CallingConvention>::STACK_POINTER => registers.stack_pointer,
-        Some(number) if number == Cpu::FRAME_POINTER => registers.frame_pointer,
+        Some(number) if number == numbers.stack_pointer => registers.stack_pointer,
+        Some(number) if number == numbers.frame_pointer => registers.frame_pointer,
         _ => return None,
     };
     let frame = base.wrapping_add_signed(row.offset.into());
@@ -163,6 +168,6 @@ fn caller(
     Some(CallerRegisters {
         stack_pointer: frame,
         frame_pointer: saved(row.frame_pointer, registers.frame_pointer)?,
-        return_address: saved(row.return_address, registers.return_address)? & !3,
+        return_address: saved(row.return_address, registers.return_address)? & numbers.address_mask,
     })
 }

@@ -21,7 +21,7 @@ use self::file::SampleFile;
 pub use self::file::{Sample, SampleKind, SampleReader};
 use self::frames::{CallerRegisters, Callers};
 pub(crate) use self::frames::{forget_images, map_image};
-use crate::platform::Cpu;
+use crate::platform::Platform;
 use guest::CallingConvention;
 
 /// How a program is sampled.
@@ -37,17 +37,34 @@ pub enum Sampling {
 const MOST_CALLERS: usize = 128;
 
 thread_local! {
-    /// The processor of the calling thread; null outside of the guest's threads.
-    static CPU: Cell<*const Cpu> = const { Cell::new(std::ptr::null()) };
+    /// The guest that the calling thread runs; none outside of the guest's threads.
+    static GUEST: Cell<Option<RunningGuest>> = const { Cell::new(None) };
     /// The guest's number of the system call that the thread is making, plus 1.
     static SYSTEM_CALL: Cell<u32> = const { Cell::new(0) };
     /// The file of the thread's samples. Borrowed while a sample is written or the file is changed.
     static SAMPLED: RefCell<Option<SampledThread>> = const { RefCell::new(None) };
 }
 
-/// The calling thread runs the guest on this processor, which does not move until the thread ends.
-pub(crate) fn set_cpu(cpu: &Cpu) {
-    CPU.set(cpu);
+/// A sample's kind, its address, and the registers by which its callers are found.
+type LocatedSample = (SampleKind, (u64, CallerRegisters));
+
+/// The guest that a thread runs.
+#[derive(Clone, Copy)]
+struct RunningGuest {
+    /// Its processor.
+    cpu: *const (),
+    /// Finds where the processor is, by the context of the signal that interrupted the thread.
+    locate: unsafe fn(*const (), &libc::ucontext_t) -> LocatedSample,
+}
+
+/// The calling thread runs the guest on this processor, which does not move until [`forget_cpu`] or the thread's end.
+pub(crate) fn set_cpu<G: Platform>(cpu: &G) {
+    GUEST.set(Some(RunningGuest { cpu: (&raw const *cpu).cast(), locate: locate::<G> }));
+}
+
+/// The calling thread runs no guest for now.
+pub(crate) fn forget_cpu() {
+    GUEST.set(None);
 }
 
 /// The calling thread makes a system call of the guest, or no more.
@@ -127,13 +144,18 @@ impl Sampler {
 
     /// Takes the samples that are due in a block of so many instructions, which the thread is about to execute.
     #[cold]
-    pub(crate) fn sample_block(&mut self, cpu: &Cpu, length: u64, address_of: impl Fn(u64) -> u64) {
+    pub(crate) fn sample_block<G: Platform>(
+        &mut self,
+        cpu: &G,
+        length: u64,
+        address_of: impl Fn(u64) -> u64,
+    ) {
         if !std::mem::replace(&mut self.is_placed, true) {
-            self.next = cpu.instructions;
+            self.next = cpu.executed();
             self.advance();
         }
-        while self.next < cpu.instructions + length {
-            let address = address_of(self.next.saturating_sub(cpu.instructions));
+        while self.next < cpu.executed() + length {
+            let address = address_of(self.next.saturating_sub(cpu.executed()));
             let registers = CallerRegisters::of(cpu);
             write(SampleKind::Instruction, self.next, 1, (address, registers));
             self.advance();
@@ -172,26 +194,9 @@ fn write(kind: SampleKind, time: u64, weight: u32, (address, registers): (u64, C
 
 /// Takes a sample of the thread that the timer's signal interrupted. Async-signal-safe.
 fn on_timer(context: &libc::ucontext_t, weight: u32) {
-    let cpu = CPU.get();
-    if cpu.is_null() {
-        return;
-    }
-    // SAFETY: the thread runs on it, and is interrupted.
-    let cpu = unsafe { &*cpu };
-    let wanted = CallerRegisters::NUMBERS;
-    let stack_end = cpu.host.entry_stack_pointer();
-    // SAFETY: the context of the calling thread's signal; compiled code was entered with this stack pointer.
-    let compiled = unsafe { jit::interrupted::<Cpu, 3>(context, wanted, stack_end) };
-    let sampled = match (compiled, SYSTEM_CALL.get()) {
-        (Some(compiled), _) => {
-            let registers = compiled.registers.map_or_else(|| CallerRegisters::of(cpu), CallerRegisters::new);
-            (SampleKind::Compiled, (compiled.address, registers))
-        }
-        (None, 0) => (SampleKind::Interpreted, (cpu.pc, CallerRegisters::of(cpu))),
-        (None, number) => {
-            (SampleKind::SystemCall(number - 1), (cpu.pc.wrapping_sub(4), CallerRegisters::of(cpu)))
-        }
-    };
+    let Some(guest) = GUEST.get() else { return };
+    // SAFETY: the thread runs on this processor, and is interrupted.
+    let sampled = unsafe { (guest.locate)(guest.cpu, context) };
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a buffer for the result.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
@@ -199,18 +204,42 @@ fn on_timer(context: &libc::ucontext_t, weight: u32) {
     write(sampled.0, time, weight, sampled.1);
 }
 
+/// Where a guest's thread is that a signal has interrupted. Async-signal-safe.
+///
+/// # Safety
+/// `cpu` must be the processor, of type `G`, on which the calling thread runs, and the context that of the signal.
+unsafe fn locate<G: Platform>(cpu: *const (), context: &libc::ucontext_t) -> LocatedSample {
+    // SAFETY: as the caller promises.
+    let cpu = unsafe { &*cpu.cast::<G>() };
+    let wanted = CallerRegisters::numbers::<G>();
+    let stack_end = cpu.host_side().entry_stack_pointer();
+    // SAFETY: the context of the calling thread's signal; compiled code was entered with this stack pointer.
+    let compiled = unsafe { jit::interrupted::<G, 3>(context, wanted, stack_end) };
+    match (compiled, SYSTEM_CALL.get()) {
+        (Some(compiled), _) => {
+            let registers = compiled.registers.map_or_else(|| CallerRegisters::of(cpu), CallerRegisters::new);
+            (SampleKind::Compiled, (compiled.address, registers))
+        }
+        (None, 0) => (SampleKind::Interpreted, (cpu.pc(), CallerRegisters::of(cpu))),
+        (None, number) => {
+            (SampleKind::SystemCall(number - 1), (cpu.pc().wrapping_sub(4), CallerRegisters::of(cpu)))
+        }
+    }
+}
+
 impl CallerRegisters {
     /// The numbers of the registers, in order.
-    const NUMBERS: [u8; 3] =
-        [<Cpu as CallingConvention>::STACK_POINTER, Cpu::FRAME_POINTER, Cpu::RETURN_ADDRESS];
+    fn numbers<G: Platform>() -> [u8; 3] {
+        [<G as CallingConvention>::STACK_POINTER, G::FRAME_POINTER, G::RETURN_ADDRESS]
+    }
 
     fn new([stack_pointer, frame_pointer, return_address]: [u64; 3]) -> CallerRegisters {
         CallerRegisters { stack_pointer, frame_pointer, return_address }
     }
 
-    fn of(cpu: &Cpu) -> CallerRegisters {
+    fn of<G: Platform>(cpu: &G) -> CallerRegisters {
         CallerRegisters::new(
-            CallerRegisters::NUMBERS
+            CallerRegisters::numbers::<G>()
                 .map(|number| guest::Guest::value(cpu, events::record::Register::Integer(number))),
         )
     }

@@ -1,8 +1,10 @@
 //! Programs must print the same natively, under qemu-alpha and on the engine, in both builds, of which one is
 //! optimized. The first lines of a source state its exceptions: `flags:` and `alpha flags:` for the compiler, and
-//! `not under qemu-alpha 7.2:` with the reason. A line of output that qemu-alpha gets wrong contains `[not qemu]` and
+//! `not under qemu-alpha 7.2:` and `not as on x86-64:`
+//! (for RISC-V) with the reason. A line of output that qemu-alpha gets wrong contains `[not qemu]` and
 //! is not compared there. A source that tests `LIBRARY` is also compiled to a library, which the program loads as
 //! `../library.so`.
+#![allow(dead_code, reason = "no test needs all of it")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use std::time::Duration;
 use testing::sample;
 
 const SYSROOT: &str = "/usr/alpha-linux-gnu";
+const RISCV_SYSROOT: &str = "/usr/riscv64-linux-gnu";
 /// The ways in which the engine executes (`examples/run.rs`): interpreting only, and with its own thresholds, with
 /// and without counting.
 const WAYS: [Option<&str>; 3] = [Some("0"), Some("count"), None];
@@ -47,6 +50,30 @@ pub fn agree(name: &str, runs: usize) {
     }
 }
 
+/// The same for RISC-V: natively, under qemu-riscv64 and on the engine. A program whose first lines say `not as on x86-64:`, with the
+/// reason, is compared with qemu-riscv64 only.
+pub fn agree_on_riscv(name: &str) {
+    let program = Program::find(name);
+    let directory = tempfile::tempdir().expect("a directory for temporary files");
+    let riscv = program.compile("riscv64-linux-gnu-gcc", &["-O2"], &directory.path().join("riscv"));
+    let expected = match program.word("not as on x86-64:") {
+        Some(_) => {
+            let mut qemu = Command::new("qemu-riscv64");
+            Run::of(qemu.args(["-L", RISCV_SYSROOT]).arg(&riscv), &riscv)
+        }
+        None => {
+            let native = program.compile("cc", &["-O2"], &directory.path().join("native"));
+            Run::of(&mut Command::new(&native), &native)
+        }
+    };
+    for way in WAYS {
+        let mut command = Command::new(engine());
+        command.env_remove("PATHLENGTH_HOT").envs(way.map(|way| ("PATHLENGTH_HOT", way)));
+        let found = Run::of(command.arg(&riscv), &riscv);
+        assert_eq!(found, expected, "{name} for RISC-V, {way:?}");
+    }
+}
+
 struct Program {
     path: PathBuf,
     source: String,
@@ -71,7 +98,7 @@ impl Program {
 
     fn compile(&self, compiler: &str, switches: &[&str], folder: &Path) -> PathBuf {
         std::fs::create_dir(folder).expect("a new folder");
-        let own = if compiler == "cc" { None } else { self.word("alpha flags:") };
+        let own = self.word("alpha flags:").filter(|_| compiler.starts_with("alpha"));
         let own = own.into_iter().flat_map(str::split_whitespace);
         let switches: Vec<&str> = own.chain(switches.iter().copied()).collect();
         let program = folder.join("program");
@@ -117,7 +144,7 @@ impl Run {
 }
 
 /// The engine's example program, which Cargo builds with the tests.
-fn engine() -> PathBuf {
+pub fn engine() -> PathBuf {
     let test = std::env::current_exe().expect("a test");
     let engine = test.ancestors().nth(2).expect("two folders").join("examples/run");
     let hint = "build the engine's program first: cargo build -p pathlength-engine --example run";

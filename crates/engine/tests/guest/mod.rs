@@ -83,7 +83,7 @@ impl Guest {
             name: None,
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment: vec![],
-            model: isa::CpuModel::Ev67,
+            model: isa::Processors::default(),
             settings,
         };
         Process::new(&configuration).unwrap()

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use alpha::cpu::Cpu;
-use alpha::{BlockCache, DecodedBlock};
-use events::{BlockId, Counts, LoadedImage, Unit};
+use events::{BlockId, Counts, LoadedImage, ProcessEnd, Unit};
+use guest::{BlockCache, DecodedBlock};
 use guest_memory::Memory;
 use pathlength_engine::{
-    Configuration, Debugged, Instrumentation, Observer, Process, SystemSettings, UnitCounter, UnitOfWork,
+    Configuration, Debugged, Instrumentation, Observer, Platform, Process, SystemSettings, UnitCounter,
+    UnitOfWork,
 };
 use serde::{Deserialize, Serialize};
 
@@ -200,9 +201,10 @@ fn execute(run: &Run, stream: File) -> Summary {
     })
     .expect("the program loads");
     if run.detail == Detail::Registers {
-        process.cpu.r[T9] = 8;
-        process.cpu.r[T10] = process.cpu.pc;
-        process.cache.limit(1);
+        let state = process.state::<Cpu>().expect("a program of Alpha");
+        state.cpu.r[T9] = 8;
+        state.cpu.r[T10] = state.cpu.pc;
+        state.cache.limit(1);
     }
     let mut units = Vec::new();
     let work = UnitOfWork {
@@ -223,11 +225,9 @@ fn execute(run: &Run, stream: File) -> Summary {
     stream.write_all(&thread.to_le_bytes()).and_then(|()| stream.flush()).expect("the test reads");
     let mut recorder = Recorder { counter, stream, detail: run.detail, pending: None };
     let end = process.run(&mut recorder).expect("the program runs");
-    recorder.flush();
-    recorder.counter.finish(&process.cpu, &process.memory, &process.cache);
-    let counts = recorder.counter.total.counts(&process.cache);
+    let counts = recorder.counter.total.counts();
     drop(recorder);
-    Summary { end: describe(&end), instructions: process.cpu.instructions, counts, units }
+    Summary { end: describe(&end), instructions: process.instructions(), counts, units }
 }
 
 /// An end as the other side can tell it, too.
@@ -266,24 +266,28 @@ impl Recorder<'_> {
     }
 }
 
-impl Instrumentation<Cpu> for Recorder<'_> {}
+impl<G: Platform> Instrumentation<G> for Recorder<'_> {}
 
-impl Debugged<Cpu> for Recorder<'_> {}
+impl<G: Platform> Debugged<G> for Recorder<'_> {}
 
-impl Observer<Cpu> for Recorder<'_> {
-    fn enter(&mut self, id: BlockId, cache: &BlockCache, cpu: &Cpu, memory: &Memory) {
+impl<G: Platform> Observer<G> for Recorder<'_> {
+    fn enter(&mut self, id: BlockId, cache: &BlockCache<G>, cpu: &G, memory: &Memory) {
         let block = cache.block(id);
         self.counter.enter(id, cache, cpu, memory);
         self.flush();
         let registers = match self.detail {
             Detail::Nothing => return,
             Detail::Addresses => vec![],
-            Detail::Registers => [&cpu.r[..31], &cpu.f[..31], &[cpu.fpcr]].concat(),
+            Detail::Registers => {
+                // As GDB numbers them: without the two that are zero.
+                let words = cpu.registers();
+                [&words[..31], &words[32..63], &words[63..64]].concat()
+            }
         };
         self.pending = Some(Pending { address: block.address, words: block.words.clone(), registers });
     }
 
-    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock)>) {
+    fn truncated(&mut self, entered: BlockId, executed: Option<(BlockId, &DecodedBlock<G>)>) {
         self.counter.truncated(entered, executed);
         if let Some(pending) = &mut self.pending {
             pending.words.truncate(executed.map_or(0, |(_, block)| block.words.len()));
@@ -291,18 +295,19 @@ impl Observer<Cpu> for Recorder<'_> {
     }
 
     fn system_call(&mut self, number: u32) {
-        self.counter.system_call(number);
+        Observer::<G>::system_call(&mut self.counter, number);
     }
 
     fn mapped(&mut self, image: &LoadedImage) {
-        self.counter.mapped(image);
+        Observer::<G>::mapped(&mut self.counter, image);
     }
 
     fn thread(&self) -> Self {
         unreachable!("the programs compared have one thread")
     }
 
-    fn ended(&mut self, _: &Cpu, _: &Memory, _: &BlockCache) {}
-
-    fn forked(&mut self, _: u32, _: &BlockCache) {}
+    fn exits(&mut self, how: ProcessEnd, cpu: &G, memory: &Memory, cache: &BlockCache<G>) {
+        self.flush();
+        self.counter.exits(how, cpu, memory, cache);
+    }
 }

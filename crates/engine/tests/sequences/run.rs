@@ -39,7 +39,7 @@ pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String>
         name: None,
         arguments: vec![],
         environment: vec![],
-        model: isa::CpuModel::Ev67,
+        model: isa::Processors::default(),
         settings: SystemSettings { clock, ..SystemSettings::default() },
     })
     .map_err(|error| error.to_string())?;
@@ -57,15 +57,15 @@ pub fn engine(program: &Path, way: Way, bytes: usize) -> Result<Vec<u8>, String>
     let mut left = vec![0; bytes];
     process.memory.read(driver::RECORDS, &mut left).map_err(|fault| format!("{fault:?}"))?;
     if way.counts {
-        let pairs = executions(&process, &counter).into_iter().flat_map(|(address, times)| [address, times]);
+        let pairs = executions(&counter).into_iter().flat_map(|(address, times)| [address, times]);
         left.extend([process.unaligned].into_iter().chain(pairs).flat_map(u64::to_le_bytes));
     }
     Ok(left)
 }
 
 /// Executions of each instruction. Those of blocks may differ, since a fault may truncate a block anywhere.
-fn executions(process: &Process, counter: &RunCounter) -> BTreeMap<u64, u64> {
-    let counts = counter.counts(&process.cache);
+fn executions(counter: &RunCounter) -> BTreeMap<u64, u64> {
+    let counts = counter.counts();
     let mut executions = BTreeMap::new();
     for (block, times) in counts.blocks.iter().zip(&counts.executions).filter(|(_, times)| **times > 0) {
         let addresses = (block.address..).step_by(4).take(block.words.len());

@@ -45,7 +45,8 @@ impl Memory {
             if known { status.st_size as u64 } else { return Ok(()) }
         };
         let in_file = size.saturating_sub(offset).min(bytes);
-        let (from, to) = (in_file.next_multiple_of(host_page()), in_file.next_multiple_of(self.layout.page));
+        let (from, to) =
+            (in_file.next_multiple_of(host_page()), in_file.next_multiple_of(self.layout().page));
         if from == to { Ok(()) } else { self.map_zeros(start + from, to - from, protection) }
     }
 
@@ -72,13 +73,13 @@ impl Memory {
     /// Maps zeroed memory at an address that raised SIGBUS, if the file that is mapped shared there ends in the same page
     /// of the guest. True if the access succeeds now. The caller holds the kernel's lock.
     pub fn fill_tail(&self, address: u64) -> bool {
-        let (page, host_page) = (self.layout.page_of(address), host_page());
+        let (page, host_page) = (self.layout().page_of(address), host_page());
         let Some((_, region)) = self.region_at(page) else { return false };
         let readable = |address| self.load::<1>(address).is_ok();
         if shared_file(&region).is_none() || !readable(page) {
             return false;
         }
-        let end = page + self.layout.page;
+        let end = page + self.layout().page;
         let mut host_pages = (page..end).step_by(host_page as usize);
         let Some(from) = host_pages.find(|&start| !readable(start)).filter(|&from| from <= address) else {
             return false;
@@ -94,13 +95,13 @@ impl Memory {
     /// The same for every file that is mapped shared and ends in one of the ranges, which a system call was passed that
     /// has failed with EFAULT. True if another attempt may succeed.
     pub fn fill_tails(&self, ranges: &[Range<u64>]) -> bool {
-        let last = self.layout.page - 1;
+        let last = self.layout().page - 1;
         let mut pages: Vec<u64> = self.tails().keys().copied().collect();
         for (start, region) in self.regions() {
             let Some((path, offset)) = shared_file(&region) else { continue };
             let in_file = std::fs::metadata(path).map_or(0, |status| status.len()).saturating_sub(offset);
             if (1..=region.end - start).contains(&in_file) {
-                pages.push(self.layout.page_of(start + in_file - 1));
+                pages.push(self.layout().page_of(start + in_file - 1));
             }
         }
         pages.retain(|page| ranges.iter().any(|range| range.start <= page + last && range.end > *page));
@@ -131,7 +132,7 @@ impl Memory {
         });
         for (&page, is_filled) in tails.iter_mut().filter(|(_, is_filled)| **is_filled) {
             // A failure leaves zeroed memory there, as if the file did not grow.
-            *is_filled = self.view_again(page, self.layout.page, page).is_err();
+            *is_filled = self.view_again(page, self.layout().page, page).is_err();
         }
     }
 }

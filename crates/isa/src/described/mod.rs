@@ -9,8 +9,11 @@
 //! | 8 to 12, 13 to 17 | otherwise its accesses to memory: whether there is one, whether it stores, log₂ of its size (3 bits) |
 
 mod text;
+mod x86_64;
 
 use text::Disassembler;
+
+pub use x86_64::x86_64_words;
 
 use crate::instruction_set::{
     ControlCalls, ControlTransfer, InstructionSet, InstructionSummary, MemoryAccess, PipelineSummary,

@@ -1,6 +1,6 @@
 //! Bytes, words and longwords at a byte's offset: EXTxx, INSxx and MSKxx, as in the interpreter's `bytes`.
 
-use super::operate::{OperateOperand, second};
+use super::operate::second;
 use super::*;
 
 impl Emitter<'_> {

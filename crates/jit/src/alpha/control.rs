@@ -27,9 +27,9 @@ impl Emitter<'_> {
                 self.continue_at(target);
             }
             Op::Bsr => self.call(target, step.c, back),
-            Op::Jsr => self.call_register(step.b, step.c, block),
-            Op::Ret => self.return_to(step.b, step.c, back),
-            Op::Jmp | Op::JsrCoroutine => self.jump_register(step.b, step.c, back),
+            Op::Jsr => self.call_register(step.b.into(), step.c, block),
+            Op::Ret => self.return_to(step.b.into(), step.c, back),
+            Op::Jmp | Op::JsrCoroutine => self.jump_register(step.b.into(), step.c, back),
             Op::CallPal => return self.call_pal(step, at, block),
             _ => return false,
         }

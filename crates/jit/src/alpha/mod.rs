@@ -9,10 +9,10 @@ use alpha::{DecodedBlock, DecodedInstruction};
 use guest_memory::Memory;
 use isa::{Flags, Op};
 
-use crate::emit::{self, Emit, OutOfLine};
+use crate::emit::{self, Emit, OperateOperand, OperateOperands, OutOfLine};
 use crate::host::assembler::*;
 use crate::host::code::Label;
-use crate::registers::{field, integer};
+use crate::registers::field;
 use crate::target::{Exits, GuestAccess, Target};
 
 mod bytes;

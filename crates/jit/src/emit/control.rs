@@ -5,6 +5,19 @@ use crate::host::arena::SLOT_GUEST_ADDRESS;
 use crate::registers::integer;
 use crate::stubs::{EXPECTED, jump_by_table};
 
+/// The target of an indirect transfer: the contents of an integer register plus a displacement.
+#[derive(Clone, Copy)]
+pub struct CodePointer {
+    pub(crate) register: u8,
+    pub(crate) displacement: i32,
+}
+
+impl From<u8> for CodePointer {
+    fn from(register: u8) -> CodePointer {
+        CodePointer { register, displacement: 0 }
+    }
+}
+
 impl<G: Emit> Emitter<'_, G> {
     /// Continues at a guest address: in this region by fall-through or a jump, otherwise in another one.
     pub(crate) fn continue_at(&mut self, address: u64) {
@@ -63,9 +76,17 @@ impl<G: Emit> Emitter<'_, G> {
         }
     }
 
-    /// Jumps to the guest address in a register; another register gets the address behind the jump.
-    pub(crate) fn jump_register(&mut self, pointer: u8, register: u8, back: u64) {
-        self.read_into(OperandSize::Quad, pointer, RAX);
+    /// Reads the target of an indirect transfer into rax.
+    fn read_pointer(&mut self, pointer: CodePointer) {
+        self.read_into(OperandSize::Quad, pointer.register, RAX);
+        if pointer.displacement != 0 {
+            self.assembler.alu_constant(Alu::Add, OperandSize::Quad, RAX, pointer.displacement);
+        }
+    }
+
+    /// Jumps to the guest address that a register has; another register gets the address behind the jump.
+    pub(crate) fn jump_register(&mut self, pointer: CodePointer, register: u8, back: u64) {
+        self.read_pointer(pointer);
         self.assembler.alu_constant(Alu::And, OperandSize::Quad, RAX, G::ADDRESS_MASK);
         self.write_constant(register, back);
         let leave = self.stub(self.stubs.leave);
@@ -99,10 +120,10 @@ impl<G: Emit> Emitter<'_, G> {
         self.after_call(back);
     }
 
-    /// Calls the guest address in a register; another register gets the return address.
-    pub(crate) fn call_register(&mut self, pointer: u8, register: u8, block: &DecodedBlock<G>) {
+    /// Calls the guest address that a register has; another register gets the return address.
+    pub(crate) fn call_register(&mut self, pointer: CodePointer, register: u8, block: &DecodedBlock<G>) {
         let back = block.end();
-        self.read_into(OperandSize::Quad, pointer, RAX);
+        self.read_pointer(pointer);
         let leave = self.stub(self.stubs.leave);
         self.push_return_address(register, back, leave);
         // Predicts the first target so far, whose link slot is compared.
@@ -126,10 +147,10 @@ impl<G: Emit> Emitter<'_, G> {
         self.after_call(back);
     }
 
-    /// Returns to the address in a register: by a host return if it is the expected return address on the host's stack,
+    /// Returns to the address that a register has: by a host return if it is the expected return address on the host's stack,
     /// otherwise by leaving compiled code. Another register gets the address behind the return.
-    pub(crate) fn return_to(&mut self, pointer: u8, register: u8, back: u64) {
-        self.read_into(OperandSize::Quad, pointer, RAX);
+    pub(crate) fn return_to(&mut self, pointer: CodePointer, register: u8, back: u64) {
+        self.read_pointer(pointer);
         self.write_constant(register, back);
         let leave = self.stub(self.stubs.leave);
         self.assembler.alu(Alu::Cmp, OperandSize::Quad, RAX, EXPECTED);

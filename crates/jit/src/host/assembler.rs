@@ -79,6 +79,8 @@ pub(crate) enum Alu {
 /// Shifts, by their number in the opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shift {
+    RotateLeft = 0,
+    RotateRight = 1,
     Left = 4,
     Right = 5,
     Arithmetic = 7,
@@ -98,6 +100,12 @@ pub(crate) enum Unary {
     Not = 2,
     /// rdx:rax = rax * operand, unsigned.
     Multiply = 4,
+    /// The same, signed.
+    MultiplySigned = 5,
+    /// rax = rdx:rax / operand, unsigned; rdx = the remainder.
+    Divide = 6,
+    /// The same, signed.
+    DivideSigned = 7,
 }
 
 /// Conditions, by their number in the opcode.
@@ -109,6 +117,9 @@ pub(crate) enum Condition {
     NotEqual = 5,
     BelowOrEqual = 6,
     Above = 7,
+    /// Of a comparison of floating-point numbers: one is not a number.
+    Unordered = 10,
+    Ordered = 11,
     Less = 12,
     GreaterOrEqual = 13,
     LessOrEqual = 14,
@@ -125,6 +136,8 @@ impl Condition {
             NotEqual => Equal,
             BelowOrEqual => Above,
             Above => BelowOrEqual,
+            Unordered => Ordered,
+            Ordered => Unordered,
             Less => GreaterOrEqual,
             GreaterOrEqual => Less,
             LessOrEqual => Greater,

@@ -68,7 +68,7 @@ fn check(form: &OracleForm) {
 #[test]
 fn two_operands() {
     let forms = forms();
-    assert_eq!(forms.len(), 59);
+    assert_eq!(forms.len(), 68);
     forms.iter().for_each(check);
 }
 
@@ -98,7 +98,14 @@ fn single_operands() {
     let in_registers = registers().map(Operand::Register);
     let all: Vec<Operand> = in_registers.chain(operands_in_memory.iter().copied()).collect();
     for &operand in &all {
-        for (unary, mnemonic) in [(Unary::Not, Mnemonic::Not), (Unary::Multiply, Mnemonic::Mul)] {
+        let unaries = [
+            (Unary::Not, Mnemonic::Not),
+            (Unary::Multiply, Mnemonic::Mul),
+            (Unary::MultiplySigned, Mnemonic::Imul),
+            (Unary::Divide, Mnemonic::Div),
+            (Unary::DivideSigned, Mnemonic::Idiv),
+        ];
+        for (unary, mnemonic) in unaries {
             check(operand, mnemonic, QUAD, None, one(|assembler| assembler.unary(unary, operand)));
         }
         check(operand, Mnemonic::Inc, QUAD, None, one(|assembler| assembler.increment(operand)));
@@ -147,8 +154,13 @@ fn single_operands() {
 
 #[test]
 fn shifts() {
-    let kinds =
-        [(Shift::Left, Mnemonic::Shl), (Shift::Right, Mnemonic::Shr), (Shift::Arithmetic, Mnemonic::Sar)];
+    let kinds = [
+        (Shift::RotateLeft, Mnemonic::Rol),
+        (Shift::RotateRight, Mnemonic::Ror),
+        (Shift::Left, Mnemonic::Shl),
+        (Shift::Right, Mnemonic::Shr),
+        (Shift::Arithmetic, Mnemonic::Sar),
+    ];
     for ((shift, mnemonic), register) in
         kinds.iter().flat_map(|&kind| registers().map(move |one| (kind, one)))
     {

@@ -193,13 +193,15 @@ pub(crate) const ALU: [(Alu, Mnemonic); 6] = [
 ];
 
 /// The conditions, with the mnemonics of a jump, a set and a move.
-pub(crate) const CONDITIONS: [(Condition, Mnemonic, Mnemonic, Mnemonic); 10] = [
+pub(crate) const CONDITIONS: [(Condition, Mnemonic, Mnemonic, Mnemonic); 12] = [
     (Condition::Below, Mnemonic::Jb, Mnemonic::Setb, Mnemonic::Cmovb),
     (Condition::AboveOrEqual, Mnemonic::Jae, Mnemonic::Setae, Mnemonic::Cmovae),
     (Condition::Equal, Mnemonic::Je, Mnemonic::Sete, Mnemonic::Cmove),
     (Condition::NotEqual, Mnemonic::Jne, Mnemonic::Setne, Mnemonic::Cmovne),
     (Condition::BelowOrEqual, Mnemonic::Jbe, Mnemonic::Setbe, Mnemonic::Cmovbe),
     (Condition::Above, Mnemonic::Ja, Mnemonic::Seta, Mnemonic::Cmova),
+    (Condition::Unordered, Mnemonic::Jp, Mnemonic::Setp, Mnemonic::Cmovp),
+    (Condition::Ordered, Mnemonic::Jnp, Mnemonic::Setnp, Mnemonic::Cmovnp),
     (Condition::Less, Mnemonic::Jl, Mnemonic::Setl, Mnemonic::Cmovl),
     (Condition::GreaterOrEqual, Mnemonic::Jge, Mnemonic::Setge, Mnemonic::Cmovge),
     (Condition::LessOrEqual, Mnemonic::Jle, Mnemonic::Setle, Mnemonic::Cmovle),
@@ -289,6 +291,7 @@ fn arithmetic() -> Vec<OracleForm> {
 
 fn vectors() -> Vec<OracleForm> {
     const DOUBLE: OperandSlot = OperandSlot::Vector(8);
+    const SINGLE: OperandSlot = OperandSlot::Vector(4);
     const ALL: OperandSlot = OperandSlot::Vector(16);
     let table = [
         (Vector::LOAD, Mnemonic::Movsd, [DOUBLE, DOUBLE]),
@@ -298,7 +301,14 @@ fn vectors() -> Vec<OracleForm> {
         (Vector::DIVIDE, Mnemonic::Divsd, [DOUBLE, DOUBLE]),
         (Vector::SQUARE_ROOT, Mnemonic::Sqrtsd, [DOUBLE, DOUBLE]),
         (Vector::COMPARE, Mnemonic::Ucomisd, [DOUBLE, DOUBLE]),
-        (Vector::WIDEN, Mnemonic::Cvtss2sd, [DOUBLE, OperandSlot::Vector(4)]),
+        (Vector::WIDEN, Mnemonic::Cvtss2sd, [DOUBLE, SINGLE]),
+        (Vector::NARROW, Mnemonic::Cvtsd2ss, [SINGLE, DOUBLE]),
+        (Vector::LOAD_SINGLE, Mnemonic::Movss, [SINGLE, SINGLE]),
+        (Vector::ADD_SINGLE, Mnemonic::Addss, [SINGLE, SINGLE]),
+        (Vector::SUBTRACT_SINGLE, Mnemonic::Subss, [SINGLE, SINGLE]),
+        (Vector::MULTIPLY_SINGLE, Mnemonic::Mulss, [SINGLE, SINGLE]),
+        (Vector::DIVIDE_SINGLE, Mnemonic::Divss, [SINGLE, SINGLE]),
+        (Vector::SQUARE_ROOT_SINGLE, Mnemonic::Sqrtss, [SINGLE, SINGLE]),
         (Vector::FROM_INTEGER, Mnemonic::Cvtsi2sd, [DOUBLE, QUAD]),
         (Vector::TO_INTEGER, Mnemonic::Cvttsd2si, [QUAD, DOUBLE]),
         (Vector::SET_LONG, Mnemonic::Movd, [DOUBLE, LONG]),

@@ -20,8 +20,16 @@ impl Vector {
     pub(crate) const SQUARE_ROOT: Vector = Vector(0xf2, OperandSize::Long, 0x51);
     /// Compares doubles, and sets the flags as a comparison of unsigned integers.
     pub(crate) const COMPARE: Vector = Vector(0x66, OperandSize::Long, 0x2e);
-    /// Converts a single to a double.
+    /// Loads a single, or moves one to a vector register; and operations on singles.
+    pub(crate) const LOAD_SINGLE: Vector = Vector(0xf3, OperandSize::Long, 0x10);
+    pub(crate) const ADD_SINGLE: Vector = Vector(0xf3, OperandSize::Long, 0x58);
+    pub(crate) const SUBTRACT_SINGLE: Vector = Vector(0xf3, OperandSize::Long, 0x5c);
+    pub(crate) const MULTIPLY_SINGLE: Vector = Vector(0xf3, OperandSize::Long, 0x59);
+    pub(crate) const DIVIDE_SINGLE: Vector = Vector(0xf3, OperandSize::Long, 0x5e);
+    pub(crate) const SQUARE_ROOT_SINGLE: Vector = Vector(0xf3, OperandSize::Long, 0x51);
+    /// Converts a single to a double, and back.
     pub(crate) const WIDEN: Vector = Vector(0xf3, OperandSize::Long, 0x5a);
+    pub(crate) const NARROW: Vector = Vector(0xf2, OperandSize::Long, 0x5a);
     /// Converts a quadword to a double; and back, rounded towards zero, to a general-purpose register.
     pub(crate) const FROM_INTEGER: Vector = Vector(0xf2, OperandSize::Quad, 0x2a);
     pub(crate) const TO_INTEGER: Vector = Vector(0xf2, OperandSize::Quad, 0x2c);

@@ -13,8 +13,9 @@ use machine::{Caches, Machine};
 use trace::Trace;
 
 use super::instruction_set::ToySet;
-use super::tests::{ACCESSES, CODE, MEMORY, ROUNDS, VALUES};
+use super::tests::{CODE, ROUNDS};
 use super::trace_tests::{OF_ROUND, trace};
+use crate::test_runner::{ACCESSES, MEMORY, VALUES};
 
 /// Accesses and misses of each cache.
 fn counts(caches: &Caches) -> Vec<(String, u64, u64)> {

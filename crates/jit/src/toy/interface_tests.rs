@@ -6,8 +6,9 @@ use std::sync::PoisonError;
 use events::BlockId;
 use guest::{BlockCache, InstrumentationLevel};
 
-use super::tests::{LAYOUT, MEMORY};
+use super::tests::LAYOUT;
 use super::*;
+use crate::test_runner::MEMORY;
 
 /// A function that uses a compiler as the engine does.
 macro_rules! compiler_user {

@@ -158,6 +158,16 @@ impl Guest for Toy {
         &mut self.instructions
     }
 
+    fn executed(&self) -> u64 {
+        self.instructions
+    }
+
+    fn unaligned(&self) -> u64 {
+        0
+    }
+
+    fn set_model(&mut self, (): ()) {}
+
     fn value(&self, register: Named) -> u64 {
         match register {
             Named::Integer(number) => self.registers[usize::from(number)],
@@ -167,6 +177,10 @@ impl Guest for Toy {
 
     fn host(&mut self) -> &mut HostSide {
         &mut self.host
+    }
+
+    fn host_side(&self) -> &HostSide {
+        &self.host
     }
 }
 
@@ -305,8 +319,8 @@ impl Emitter<'_> {
                 self.branch(Condition::NotEqual, step.immediate as u64, block.end());
             }
             Op::Call => self.call(step.immediate as u64, step.result, block.end()),
-            Op::CallRegister => self.call_register(step.base, step.result, block),
-            Op::Return => self.return_to(step.base, Toy::SINK, block.end()),
+            Op::CallRegister => self.call_register(step.base.into(), step.result, block),
+            Op::Return => self.return_to(step.base.into(), Toy::SINK, block.end()),
             Op::SystemCall => self.system_call(block),
             _ => unreachable!("{step:?} does not end a block"),
         }

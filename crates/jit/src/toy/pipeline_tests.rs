@@ -7,9 +7,10 @@ use machine::pipeline::PerfectMemory;
 use machine::{Cause, Machine, TimingModel};
 
 use super::instruction_set::ToySet;
-use super::tests::{ACCESSES, CODE, MEMORY, ROUNDS};
+use super::tests::{CODE, ROUNDS};
 use super::trace_tests::trace;
 use super::*;
+use crate::test_runner::{ACCESSES, MEMORY};
 
 /// The 21164: groups of 16 bytes are issued one after the other, two integer operations a cycle; a branch or jump takes
 /// the second integer unit, a store the first. A taken branch costs a cycle, a misprediction 5. All accesses hit. Jumps go

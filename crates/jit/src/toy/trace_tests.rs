@@ -10,7 +10,8 @@ use trace::check::{Rule, check};
 use trace::{Header, ProcessDictionary, StreamWriter, Trace, Writer};
 
 use super::instruction_set::ToySet;
-use super::tests::{ACCESSES, CODE, DATA, MEMORY, ROUNDS, ToyRunner, VALUES, load};
+use super::tests::{CODE, DATA, ROUNDS, ToyRunner, load, runner};
+use crate::test_runner::{ACCESSES, MEMORY, VALUES};
 
 /// The execution of a block: where it begins in the program, the number of its instructions, its addresses and values.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,8 +78,8 @@ fn read(file: &NamedTempFile) -> Trace {
 /// A trace of the program.
 pub(super) fn trace<const LEVEL: u8>(is_compiled: bool) -> Trace {
     let memory = load();
-    let runner = ToyRunner::<LEVEL>::new(&memory, is_compiled).run();
-    read(&write(&runner, &runner.watcher.records))
+    let runner = runner::<LEVEL>(&memory, is_compiled).run();
+    read(&write(&runner, &runner.observer.records))
 }
 
 /// The executions in a trace, whose last entry is the system call's mark.
@@ -106,9 +107,9 @@ fn executions(trace: &Trace) -> Vec<ToyExecution> {
 /// Traces the program and compares the file's contents with what it must have.
 fn traced<const LEVEL: u8>(is_compiled: bool) {
     let memory = load();
-    let runner = ToyRunner::<LEVEL>::new(&memory, is_compiled).run();
+    let runner = runner::<LEVEL>(&memory, is_compiled).run();
     assert_eq!(runner.entered > 0, is_compiled);
-    let file = write(&runner, &runner.watcher.records);
+    let file = write(&runner, &runner.observer.records);
     let trace = read(&file);
     assert_eq!((trace.header().instruction_set.as_str(), trace.problems()), ("toy", &[][..]));
     assert_eq!((trace.streams().len(), trace.chunks().len()), (1, 1));
@@ -147,8 +148,8 @@ fn a_trace_has_the_values_of_instructions() {
 fn a_wrong_trace_is_found() {
     let _only = MEMORY.lock();
     let memory = load();
-    let runner = ToyRunner::<ACCESSES>::new(&memory, true).run();
-    let records = &runner.watcher.records;
+    let runner = runner::<ACCESSES>(&memory, true).run();
+    let records = &runner.observer.records;
     let block = |at: u64| {
         let found = runner.cache.blocks().iter().position(|block| block.address == CODE + at);
         Event::Block(found.expect("a block") as u32).word()
@@ -177,8 +178,8 @@ fn a_wrong_trace_is_found() {
 fn a_trace_of_an_unknown_instruction_set_is_refused() {
     let _only = MEMORY.lock();
     let memory = load();
-    let runner = ToyRunner::<ACCESSES>::new(&memory, false).run();
-    let file = write(&runner, &runner.watcher.records);
+    let runner = runner::<ACCESSES>(&memory, false).run();
+    let file = write(&runner, &runner.observer.records);
     let error = Trace::open(file.path()).expect_err("not Alpha's").to_string();
     let what = "a trace of the instruction set 'toy'; this pathlength reads those of alpha, alpha-system, ";
     assert!(error.starts_with(&format!("{}: {what}", file.path().display())), "{error}");

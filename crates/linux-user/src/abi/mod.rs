@@ -4,7 +4,11 @@
 mod alpha;
 pub(crate) mod arguments;
 pub(crate) mod flags;
+pub(crate) mod generic_signals;
+#[cfg(test)]
+mod header_constants;
 pub(crate) mod layout;
+mod riscv;
 pub(crate) mod signals;
 
 use std::fmt::Debug;
@@ -36,6 +40,8 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     const MACHINE_NAME: &'static str;
     /// `AT_HWCAP`.
     const HARDWARE_CAPABILITIES: u64;
+    /// The code to which signal handlers return, if the engine maps it.
+    const SIGNAL_RETURN: Option<SignalReturn> = None;
     /// The usual directory of its C library.
     const SYSROOT: &'static str;
     /// Its C library, and how to install it.
@@ -96,6 +102,11 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     fn guest_termios(host: &[u8; HOST_TERMIOS]) -> GuestStructure;
     /// Converts a termios of the guest, of [`Abi::TERMIOS_BYTES`], for the host.
     fn host_termios(guest: &[u8]) -> GuestStructure;
+
+    /// The contents of /proc/cpuinfo; None for the host's.
+    fn processor_information(&self) -> Option<String> {
+        None
+    }
 
     /// The number of the system call that the registers request.
     fn system_call_number(&self) -> u64;
@@ -192,6 +203,31 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
         }
         GuestStructure::new().u64s(&words)
     }
+}
+
+/// The code to which signal handlers return, in a page of its own.
+pub struct SignalReturn {
+    /// Its address: the page's.
+    pub address: u64,
+    /// Its words.
+    pub code: [u32; 2],
+}
+
+/// The machines of all guests, and the usual directories of their C libraries.
+const SYSROOTS: [(u16, &str); 2] = [sysroot::<::alpha::cpu::Cpu>(), sysroot::<::riscv::RiscvCpu>()];
+
+const fn sysroot<G: Abi>() -> (u16, &'static str) {
+    (G::ELF_MACHINE, G::SYSROOT)
+}
+
+/// The usual directory of the C library of the guest with this machine in its images' ELF headers, if there is such a guest.
+pub(crate) fn usual_sysroot(machine: u16) -> Option<&'static str> {
+    SYSROOTS.iter().find(|(known, _)| *known == machine).map(|(_, sysroot)| *sysroot)
+}
+
+/// Those of all guests.
+pub(crate) fn usual_sysroots() -> impl Iterator<Item = &'static str> {
+    SYSROOTS.iter().map(|(_, sysroot)| *sysroot)
 }
 
 fn map_mask(mask: u64, number: impl Fn(i32) -> i32) -> u64 {

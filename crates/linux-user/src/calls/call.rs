@@ -189,7 +189,7 @@ impl<G: Abi> Call<'_, '_, G> {
             // No signal for the guest but a kick by another thread, which the guest must not notice.
             Err(Errno(libc::EINTR)) if host::pending() && !host::is_recorded() => Err(Errno::RESTART_ALWAYS),
             Ok(descriptor) if OPENS.contains(&number) => {
-                proc_files::replace(self.kernel, self.thread, self.memory, descriptor)
+                proc_files::replace(self.kernel, self.thread, self.cpu, self.memory, descriptor)
             }
             other => other,
         }
@@ -203,7 +203,7 @@ impl<G: Abi> Call<'_, '_, G> {
         let result = self.kernel.released(|| unsafe { host::call(number, checked.words) });
         match result {
             Ok(descriptor) if OPENS.contains(&number) => {
-                proc_files::replace(self.kernel, self.thread, self.memory, descriptor)
+                proc_files::replace(self.kernel, self.thread, self.cpu, self.memory, descriptor)
             }
             other => other,
         }

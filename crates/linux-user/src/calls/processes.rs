@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use image::Image;
 
-use crate::abi::Abi;
 use crate::abi::layout::GuestStructure;
+use crate::abi::{Abi, usual_sysroot, usual_sysroots};
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
 use crate::state::control::{Control, Execute};
 use crate::state::kernel::Kernel;
+use crate::state::kernel::paths::{host_path, machine_of};
 use crate::{procfs, reserved};
 use host::Errno;
 
@@ -77,13 +78,13 @@ fn execute<G: Abi>(call: &mut Call<G>, path: CString, arguments: u64, environmen
     let os_path = PathBuf::from(OsString::from_vec(path.as_bytes().to_vec()));
     crate::calls::threads::inform_parent(call);
     match guest_program(call.kernel, &os_path, arguments.clone(), 0)? {
-        Some((program, arguments)) => {
+        Some(GuestProgram { program, machine, arguments }) => {
             let program = lasting_name(call.kernel, &program)?;
             let os = |strings: Vec<Vec<u8>>| strings.into_iter().map(OsString::from_vec).collect();
             let (arguments, environment) = (os(arguments), os(environment));
             let mask = call.thread.signals.mask;
             call.kernel.command = command_of(&os_path);
-            call.control = Control::Execute(Execute { path: program, arguments, environment, mask });
+            call.control = Control::Execute(Execute { path: program, machine, arguments, environment, mask });
             Ok(0)
         }
         None => execute_host(call, &path, arguments, environment),
@@ -111,18 +112,21 @@ fn command_of(path: &Path) -> OsString {
     path.file_name().unwrap_or_default().to_os_string()
 }
 
-/// An image of the guest and the arguments with which to run it.
-type GuestProgram = (PathBuf, Vec<Vec<u8>>);
+/// An image of a guest, its machine, and the arguments with which to run it.
+struct GuestProgram {
+    program: PathBuf,
+    machine: u16,
+    arguments: Vec<Vec<u8>>,
+}
 
-/// The guest's image to run for a path, with its arguments: the path itself, or the interpreter that a script names.
-/// None if it is not an image of the guest, but perhaps one of the host's.
+/// The image to run for a path, with its arguments: the path itself, or the interpreter that a script names.
+/// None if it is not an image of a guest, but perhaps one of the host's.
 fn guest_program<G: Abi>(
     kernel: &Kernel<G>,
     path: &Path,
     arguments: Vec<Vec<u8>>,
     depth: usize,
 ) -> Result<Option<GuestProgram>, Errno> {
-    const DEEPEST_SCRIPT: usize = 4;
     let c_path = crate::state::kernel::paths::c_path(path)?;
     // SAFETY: the path is NUL-terminated.
     if unsafe { libc::access(c_path.as_ptr(), libc::X_OK) } != 0 {
@@ -131,22 +135,19 @@ fn guest_program<G: Abi>(
     if !std::fs::metadata(path)?.is_file() {
         return Err(Errno(libc::EACCES));
     }
-    let mut start = Vec::new();
-    std::io::Read::read_to_end(&mut std::io::Read::take(std::fs::File::open(path)?, 256), &mut start)?;
-    if start.starts_with(b"\x7fELF") && start.get(18..20) == Some(&G::ELF_MACHINE.to_le_bytes()[..]) {
+    let start = beginning(path)?;
+    if let Some(machine) = machine_of(&start).filter(|&machine| usual_sysroot(machine).is_some()) {
         let image = Image::open(path).map_err(|_| Errno(libc::ENOEXEC))?;
-        let missing = |loader| kernel.locate_loader(Path::new(loader)).is_none();
+        let missing = |loader| kernel.locate_loader_of(machine, Path::new(loader)).is_none();
         if image.interpreter().is_some_and(missing) {
             return Err(Errno(libc::ENOENT));
         }
-        return Ok(Some((path.into(), arguments)));
+        return Ok(Some(GuestProgram { program: path.into(), machine, arguments }));
     }
-    let Some(line) = start.strip_prefix(b"#!") else { return Ok(None) };
+    let Some(mut words) = script_words(&start) else { return Ok(None) };
     if depth == DEEPEST_SCRIPT {
         return Err(Errno(libc::ELOOP));
     }
-    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
-    let mut words = line.splitn(2, |byte| byte.is_ascii_whitespace());
     let interpreter = words.next().unwrap_or_default().to_vec();
     if interpreter.is_empty() {
         return Err(Errno(libc::ENOEXEC));
@@ -159,6 +160,43 @@ fn guest_program<G: Abi>(
     guest_program(kernel, &interpreter, with_script, depth + 1)
 }
 
+/// How many scripts may be each other's interpreters.
+const DEEPEST_SCRIPT: usize = 4;
+
+/// The beginning of a file: as much of it as an ELF header or the first line of a script may take.
+fn beginning(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::Read::take(std::fs::File::open(path)?, 256), &mut start)?;
+    Ok(start)
+}
+
+/// The interpreter that a script names in its first line, and what may follow: its argument.
+fn script_words(start: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    Some(line.trim_ascii().splitn(2, |byte| byte.is_ascii_whitespace()))
+}
+
+/// The machine of the guest that runs a program: its own, or that of the interpreter which a script names, below the
+/// sysroot or a guest's usual one. None if no guest does.
+pub fn guest_machine(program: &Path, sysroot: Option<&Path>) -> Option<u16> {
+    let mut sysroots: Vec<&Path> = sysroot.into_iter().collect();
+    for usual in usual_sysroots() {
+        sysroots.push(Path::new(usual));
+    }
+    let mut path = program.to_path_buf();
+    for _ in 0..=DEEPEST_SCRIPT {
+        let start = beginning(&path).ok()?;
+        if let Some(machine) = machine_of(&start) {
+            return Some(machine).filter(|&machine| usual_sysroot(machine).is_some());
+        }
+        let interpreter = CString::new(script_words(&start)?.next()?).ok()?;
+        let mut below = sysroots.iter().map(|sysroot| host_path(sysroot, interpreter.clone()));
+        let found = below.find(|path| *path != interpreter).unwrap_or(interpreter.clone());
+        path = PathBuf::from(OsString::from_vec(found.into_bytes()));
+    }
+    None
+}
+
 impl<G: Abi> Kernel<G> {
     /// The image to load for the first program, with its arguments: a script's interpreter, if that is an image of the
     /// guest; otherwise the program itself.
@@ -166,7 +204,7 @@ impl<G: Abi> Kernel<G> {
         self.command = command_of(path);
         let bytes = arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         match guest_program(self, path, bytes, 0) {
-            Ok(Some((program, arguments))) => {
+            Ok(Some(GuestProgram { program, machine, arguments })) if machine == G::ELF_MACHINE => {
                 (program, arguments.into_iter().map(OsString::from_vec).collect())
             }
             _ => (path.into(), arguments),

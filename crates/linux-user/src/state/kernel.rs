@@ -1,6 +1,7 @@
 //! The kernel state of a process, apart from memory and registers, which its threads share.
 
 mod clock;
+mod hand_over;
 pub(crate) mod paths;
 pub(crate) mod rlimit;
 mod threads;
@@ -17,7 +18,7 @@ use events::LoadedImage;
 use guest::SignalHook;
 use host::SignalInformation;
 
-use crate::abi::Abi;
+use crate::abi::{Abi, usual_sysroot};
 use crate::state::aio::Contexts;
 use crate::state::clock::VirtualClock;
 use crate::state::deferred_reads::DeferredReads;
@@ -50,8 +51,10 @@ pub struct Kernel<G: Abi> {
     pub(crate) process: u32,
     /// The connection to the parent, while that waits in vfork.
     pub(crate) parent: Option<Parent>,
-    pub(crate) threads: Threads<G>,
+    pub(crate) threads: Threads,
     pub(crate) settings: SystemSettings,
+    /// The machine of the guest whose sysroot the settings name; another guest has its usual one.
+    pub(crate) sysroot_machine: u16,
     pub(crate) executable: PathBuf,
     /// The name of the file that was executed: a link's or a script's, rather than what was loaded for it.
     pub(crate) command: OsString,
@@ -114,6 +117,7 @@ impl<G: Abi> Kernel<G> {
             parent: None,
             threads: Threads::new(first),
             settings,
+            sysroot_machine: G::ELF_MACHINE,
             executable: PathBuf::new(),
             command: OsString::new(),
             arguments: Vec::new(),
@@ -152,15 +156,25 @@ impl<G: Abi> Kernel<G> {
         self.forks.get()
     }
 
-    /// The program is about to start, perhaps under a debugger.
-    pub fn begin(&mut self, debugger: Option<Arc<dyn SignalHook<G>>>) {
+    /// The first program is about to start.
+    pub fn begin(&mut self) {
         limits::begin();
+    }
+
+    /// The program runs under this debugger, if any.
+    pub fn set_debugger(&mut self, debugger: Option<Arc<dyn SignalHook<G>>>) {
         self.debugger = debugger;
     }
 
     /// The directory in which absolute paths are looked up first.
     pub fn sysroot(&self) -> &Path {
-        self.settings.sysroot.as_deref().unwrap_or(Path::new(G::SYSROOT))
+        self.sysroot_of(G::ELF_MACHINE).unwrap_or(Path::new(G::SYSROOT))
+    }
+
+    /// The directory in which programs of a machine look up absolute paths first; None if no guest has this machine.
+    pub(crate) fn sysroot_of(&self, machine: u16) -> Option<&Path> {
+        let named = self.settings.sysroot.as_deref().filter(|_| machine == self.sysroot_machine);
+        named.or_else(|| usual_sysroot(machine).map(Path::new))
     }
 
     /// Size in bytes of the stack of a program that is loaded now.

@@ -105,6 +105,17 @@ impl<G: Abi> Actions<G> {
         host::set_mask(0);
     }
 
+    /// The same actions of another guest, of which none has a handler.
+    pub fn hand_over<H: Abi>(&self) -> Actions<H> {
+        let default = SignalAction { handler: DEFAULT, mask: 0, flags: 0, restorer: 0 };
+        let mut actions = [default; LAST as usize];
+        for (action, signal) in self.0.iter().zip(1..) {
+            let host = G::host_signal(signal).expect("1 to 64");
+            actions[H::guest_signal(host) as usize - 1].handler = action.handler;
+        }
+        Actions(actions, PhantomData)
+    }
+
     /// The effects of execve: handlers are reset, ignored signals stay ignored.
     pub fn execute(&mut self) {
         for signal in 1..=LAST {
@@ -168,10 +179,8 @@ pub fn sent<G: Abi>(signal: i32) -> SignalInformation {
     SignalInformation::new(signal, libc::SI_TKILL, &[u64::from(std::process::id())])
 }
 
-/// Ends this process by one of the guest's signals, so that its parent sees that signal.
-pub fn die<G: Abi>(signal: i32) -> ! {
-    // SIGKILL stands in for a signal that the host does not have.
-    let signal = G::host_signal(signal).unwrap_or(libc::SIGKILL);
+/// Ends this process by one of the host's signals, so that its parent sees that signal.
+pub fn die(signal: i32) -> ! {
     // SAFETY: plain system calls; `mask` is initialised before it is used.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);

@@ -30,22 +30,22 @@ pub struct Task<G: Abi> {
 
 /// How a process ends or is replaced.
 #[derive(Clone, Debug)]
-pub enum ProcessEnding<G: Abi> {
+pub enum ProcessEnding {
     /// The process ends.
-    End(ProgramEnd<G>),
+    End(ProgramEnd),
     /// Another program replaces it.
     Execute(Execute),
 }
 
 /// The threads of a process.
-pub struct Threads<G: Abi> {
+pub struct Threads {
     /// The threads that have not ended, by ID.
     pub(crate) alive: BTreeMap<i32, ListedThread>,
     /// The first thread's id.
     pub(crate) first: i32,
     /// Number of threads created so far.
     pub(crate) begun: u32,
-    pub(crate) ending: Option<ProcessEnding<G>>,
+    pub(crate) ending: Option<ProcessEnding>,
 }
 
 /// A thread in the list.
@@ -106,9 +106,9 @@ impl<G: Abi> Task<G> {
     }
 }
 
-impl<G: Abi> Threads<G> {
+impl Threads {
     /// A process with one thread.
-    pub fn new(first: &Task<G>) -> Threads<G> {
+    pub fn new<G: Abi>(first: &Task<G>) -> Threads {
         let ThreadHandle { id, .. } = first.address;
         let member = ListedThread { address: first.address, number: 0, robust_list: 0 };
         Threads { alive: BTreeMap::from([(id, member)]), first: id, begun: 1, ending: None }

@@ -27,6 +27,7 @@ use crate::program::{
     ExpectedEnding, ProgramSettings, check_ending, check_names, left_out, protect_images, until,
 };
 use crate::startup::RequestedNames;
+use crate::translated;
 use crate::views::report_damage;
 
 /// The rows of a table of counts.
@@ -107,6 +108,12 @@ impl Counting<'_> {
                 self.check_units()?;
                 let mut configuration = self.program.configuration(path, arguments, true);
                 configuration.settings.dilation = self.dilation;
+                if self.all_processes && translated::is_translated(&configuration) {
+                    bail!(
+                        "{}: --children is for Alpha programs; of an x86-64 program the first process is counted",
+                        path.display()
+                    );
+                }
                 match self.all_processes {
                     true => self.of_tree(configuration),
                     false => self.of_first_process(configuration),
@@ -286,7 +293,7 @@ fn describe_run(configuration: &Configuration, notes: Vec<String>) -> RunDescrip
     RunDescription {
         program: configuration.program.to_string_lossy().into_owned(),
         arguments: configuration.arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        cpu: configuration.model.to_string(),
+        cpu: translated::processor(configuration),
         environment: Some(EnvironmentSummary::new(&configuration.environment)),
         notes,
     }

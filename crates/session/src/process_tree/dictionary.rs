@@ -6,9 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::Cpu;
 use events::{Block, BlockId, Consumer, MappedImage};
-use guest::Guest;
+use isa::InstructionSet;
 use trace::{Function, ProcessDictionary, Trace, Writer};
 
 /// The definitions of all processes, each of them once.
@@ -17,6 +16,8 @@ pub struct TreeDictionary {
     process: Arc<ProcessDictionary>,
     /// The trace's file.
     file: File,
+    /// The set of blocks that lie in no image.
+    instruction_set: &'static dyn InstructionSet,
     images: Vec<(MappedImage, Option<Arc<image::Image>>)>,
     image_numbers: HashMap<(PathBuf, u64, u64, u64), u32>,
 }
@@ -26,7 +27,10 @@ impl TreeDictionary {
     pub fn new(file: File, header: &trace::Header) -> io::Result<TreeDictionary> {
         let writer = Writer::new(file.try_clone()?, header)?;
         let process = ProcessDictionary::new(&writer, 0, std::process::id());
-        Ok(TreeDictionary { process, file, images: Vec::new(), image_numbers: HashMap::new() })
+        let named = |set: &&dyn InstructionSet| set.name() == header.instruction_set;
+        let set = isa::INSTRUCTION_SETS.into_iter().find(named).unwrap_or(isa::INSTRUCTION_SETS[0]);
+        let (images, image_numbers) = (Vec::new(), HashMap::new());
+        Ok(TreeDictionary { process, file, instruction_set: set, images, image_numbers })
     }
 
     /// The number of an image, which is defined for the consumer if it is new.
@@ -49,7 +53,9 @@ impl TreeDictionary {
         (address, image, words): (u64, Option<u32>, Vec<u32>),
         consumer: &mut dyn Consumer,
     ) -> io::Result<BlockId> {
-        let block = Block { image, ..Block::new(Cpu::INSTRUCTION_SET, address, words) };
+        let file = image.and_then(|image| self.images[image as usize].1.as_ref());
+        let set = file.map_or(self.instruction_set, |file| file.instruction_set());
+        let block = Block { image, ..Block::new(set, address, words) };
         let mut is_new = false;
         let id = self.process.block(block.clone(), || {
             is_new = true;

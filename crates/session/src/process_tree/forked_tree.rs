@@ -105,8 +105,7 @@ impl ForkedTree {
             (Some(RunResult::Failed(reason)), _) => return Err(Error::Simulation(io::Error::other(reason))),
             (Some(RunResult::Ended(ending)), _) => Some(ending),
             (None, Some(status)) if libc::WIFSIGNALED(status) => {
-                let signal = libc::WTERMSIG(status);
-                Some(Ending::Killed { signal, report: format!("killed by signal {signal}") })
+                Some(Ending::of_host_signal(libc::WTERMSIG(status)))
             }
             (None, Some(status)) => Some(Ending::Exited(libc::WEXITSTATUS(status))),
             (None, None) => None,

@@ -92,7 +92,7 @@ pub fn observe_running<M: Consumer>(
     let plan = &ObjectRules::plan_of_process(attached.process, plan);
     let (rings, file) = Rings::new().map_err(Error::Simulation)?;
     let program = PathBuf::from(format!("process {}", attached.process));
-    let header = plan.header(program.clone(), Vec::new(), isa::CpuModel::Ev67);
+    let header = plan.header(program.clone(), Vec::new(), isa::Processors::default());
     let dictionary = dictionary(&header).map_err(Error::Simulation)?;
     begin(&mut model);
     let mut collector = Collector::new(rings, model, dictionary);

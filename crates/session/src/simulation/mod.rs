@@ -37,7 +37,7 @@ pub struct Simulation<'a> {
     /// The surroundings of a program.
     pub program: ProgramSettings,
     /// The processor that a program runs on, if not the newest of the machines'.
-    pub cpu: Option<isa::CpuModel>,
+    pub cpu: Option<isa::Processors>,
     /// The part of it.
     pub part: SimulatedPart,
     /// Whether all processes are simulated.
@@ -137,7 +137,7 @@ impl Simulation<'_> {
         if !self.part.threads.is_empty() || !self.part.modes.is_empty() {
             bail!("--thread, --process and --mode choose from a trace, and {file} is none");
         }
-        let cpu = self.cpu.or(self.machines.cpu()).unwrap_or(self.program.cpu);
+        let cpu = self.cpu.or(self.machines.cpu().map(Into::into)).unwrap_or(self.program.cpu);
         let program = ProgramSettings { cpu, ..self.program.clone() };
         let configuration = match &self.input {
             Input::Program { path, arguments } => program.configuration(path, arguments, true),

@@ -100,7 +100,9 @@ impl<'a, M: InstructionResults + MergeableModel + 'static> RowRequest<'a, M> {
         let models = self.simulation.machine_models(make);
         match (self.rows, header) {
             (Some(ResultRows::Entries(_)), Some(header)) => {
-                Box::new(WithCallTree::of_entries(models, header, engine::system_call_name))
+                // Whole systems are of the first instruction set.
+                let name = |number| engine::system_call_name(isa::INSTRUCTION_SETS[0], number);
+                Box::new(WithCallTree::of_entries(models, header, name))
             }
             (Some(ResultRows::Calls(_)), _) if self.has_classes => {
                 Box::new(WithCallTree::new(DividedByClass::new(models)).with_classes())

@@ -69,7 +69,7 @@ pub fn run_engine_here() {
         program,
         name: None,
         environment: vec![],
-        model: isa::CpuModel::Ev67,
+        model: isa::Processors::default(),
         settings: SystemSettings::default(),
     };
     let mut process = Process::new(&configuration).expect("the program can be loaded");

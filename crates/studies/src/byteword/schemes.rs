@@ -196,8 +196,9 @@ pub(crate) fn throughput(study: &Study) -> Table {
 /// The service demand of a transaction: reads and appends from its system calls, writes from the checkpoints between
 /// transactions.
 fn demand(run: &StudyRun, transactions: u32, seconds: f64) -> Demand {
+    let set = run.counted.counts.instruction_set();
     let count = |calls: &mut dyn Iterator<Item = &(u32, u64)>, name: &str| -> f64 {
-        let named = calls.filter(|call| engine::system_call_name(call.0) == name);
+        let named = calls.filter(|call| engine::system_call_name(set, call.0) == name);
         named.map(|call| call.1).sum::<u64>() as f64
     };
     let units = &run.measurement.units;

@@ -187,13 +187,14 @@ pub(super) fn system_calls(study: &Study) -> Table {
         .collect();
     numbers.sort_unstable();
     numbers.dedup();
+    let set = runs.first().map_or(isa::INSTRUCTION_SETS[0], |(_, run)| run.counted.counts.instruction_set());
     for number in numbers {
         let mean = |run: &StudyRun| {
             let calls = run.measurement.units.iter().flat_map(|unit| &unit.system_calls);
             let sum: u64 = calls.filter(|call| call.0 == number).map(|call| call.1).sum();
             Value::from(sum as f64 / run.measurement.units.len() as f64)
         };
-        let name = engine::system_call_name(number);
+        let name = engine::system_call_name(set, number);
         let values = runs.iter().map(|(_, run)| mean(run));
         table.row(std::iter::once(name.into()).chain(values).collect());
     }

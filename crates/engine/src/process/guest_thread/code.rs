@@ -5,15 +5,14 @@ use std::ffi::c_void;
 use events::{BlockId, HitFilter};
 
 use super::{GuestThread, SharedProcess};
-use crate::platform::{BlockCache, Cpu, DecodedBlock};
-use guest::MAX_BLOCK_INSTRUCTIONS;
+use crate::platform::Platform;
 use guest::interpreter::{self, InterpreterExit, Limits, Stop};
-use guest::{Callbacks, InstrumentationLevel, Observer};
+use guest::{BlockCache, Callbacks, DecodedBlock, InstrumentationLevel, MAX_BLOCK_INSTRUCTIONS, Observer};
 use guest_memory::Memory;
 use jit::{Compiler, Exit, UNWIND};
 
 /// How the blocks in a cache are executed.
-pub(super) struct CodeExecution {
+pub(super) struct CodeExecution<G: Platform> {
     /// The level of instrumentation.
     level: InstrumentationLevel,
     /// The session that it was compiled for ([`Instrumentation::session`](guest::Instrumentation::session)).
@@ -21,7 +20,7 @@ pub(super) struct CodeExecution {
     /// Number of executions after which a block is compiled; 0 for never.
     compile_threshold: u32,
     /// Created for the first hot block.
-    compiler: Option<Compiler<Cpu>>,
+    compiler: Option<Compiler<G>>,
     /// Faults of the code since it was discarded.
     faults: u32,
     /// It contains a block that must not be compiled again.
@@ -31,8 +30,12 @@ pub(super) struct CodeExecution {
 /// Faults of compiled code that take about as long as compiling it anew.
 const FAULTS: u32 = 1000;
 
-impl CodeExecution {
-    pub(super) fn new(level: InstrumentationLevel, session: u64, shared: &SharedProcess) -> CodeExecution {
+impl<G: Platform> CodeExecution<G> {
+    pub(super) fn new(
+        level: InstrumentationLevel,
+        session: u64,
+        shared: &SharedProcess<G>,
+    ) -> CodeExecution<G> {
         let is_compilable = match level {
             // The virtual clock counts instructions, so they must all be counted.
             InstrumentationLevel::Off => !shared.is_clock_virtual,
@@ -59,7 +62,7 @@ impl CodeExecution {
         memory: &Memory,
         hit_filter: Option<&HitFilter>,
         is_limited: bool,
-    ) -> Option<&mut Compiler<Cpu>> {
+    ) -> Option<&mut Compiler<G>> {
         if self.compiler.is_none() && self.compile_threshold > 0 {
             self.compiler = Compiler::new(memory, self.level, hit_filter, is_limited);
             if self.compiler.is_none() {
@@ -70,7 +73,7 @@ impl CodeExecution {
     }
 }
 
-impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
+impl<'scope, G: Platform, O: Observer<G> + 'scope> GuestThread<'_, 'scope, '_, G, O> {
     /// Runs until control reaches `until`, and returns that; or returns [`UNWIND`] if the compiled code that called
     /// must be left.
     pub(super) fn go(&mut self, until: u64) -> u64 {
@@ -95,11 +98,14 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
                 InterpreterExit::Reached => {}
                 InterpreterExit::Held => self.with_debugger(|debugger, cpu| debugger.stop(cpu)),
                 InterpreterExit::Code(id) => {
-                    let from = self.cpu.pc;
+                    let from = self.cpu.pc();
                     match self.execute(id) {
                         Some(Exit::At(UNWIND)) => return UNWIND,
                         // If compiled code leaves at its first instruction, the interpreter executes the block.
-                        Some(Exit::At(next)) => (self.cpu.pc, interpret_first) = (next, next == from),
+                        Some(Exit::At(next)) => {
+                            self.cpu.set_pc(next);
+                            interpret_first = next == from;
+                        }
                         Some(Exit::Fault(host)) => resume = Some(self.fault(host)),
                         // The observer was already asked for the level at this block.
                         None => (interpret_first, self.is_level_checked) = (true, true),
@@ -115,7 +121,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             if resume.is_none() && self.must_unwind() {
                 return UNWIND;
             }
-            if self.cpu.pc == until && resume.is_none() {
+            if self.cpu.pc() == until && resume.is_none() {
                 return until;
             }
         }
@@ -143,7 +149,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
         if self.code.level == InstrumentationLevel::Off {
             // At level Off, compiled code does not count instructions, but the interpreter counts those of the whole
             // block.
-            self.cpu.instructions += self.cache.block(site.block).instructions.len() as u64;
+            *self.cpu.instructions() += self.cache.block(site.block).instructions.len() as u64;
         }
         self.code.faults += 1;
         self.code.must_discard |= self.cache.fault(site.block);
@@ -168,7 +174,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
                 self.observer.define_blocks(self.cache);
             }
             let observer = &*self.observer;
-            let must_report = |block: &DecodedBlock| observer.must_report(block);
+            let must_report = |block: &DecodedBlock<G>| observer.must_report(block);
             let first_instruction = |id| observer.first_instruction(id);
             let is_limited = observer.instruction_limit() != u64::MAX;
             let compiler = self.code.compiler(self.shared.memory, observer.hit_filter(), is_limited)?;
@@ -180,19 +186,19 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             return None;
         }
         self.code.compiler.as_mut()?.prepare(self.cache.block(id), self.cpu);
-        if self.depth > 0 && jit::is_stack_full(&self.cpu.host) {
+        if self.depth > 0 && jit::is_stack_full(self.cpu.host_side()) {
             return Some(Exit::At(UNWIND));
         }
         let limit = self.observer.instruction_limit().saturating_sub(MAX_BLOCK_INSTRUCTIONS as u64);
-        self.cpu.host.set_instruction_limit(limit);
+        self.cpu.host().set_instruction_limit(limit);
         let callbacks = Callbacks {
-            flush_records: flush_records::<O>,
-            interpret_until: interpret_until::<O>,
+            flush_records: flush_records::<G, O>,
+            interpret_until: interpret_until::<G, O>,
             context: (&raw mut *self).cast(),
             memory: self.shared.memory,
         };
         // SAFETY: both functions take this runner, which is suspended while compiled code runs.
-        unsafe { self.cpu.host.set_callbacks(callbacks) };
+        unsafe { self.cpu.host().set_callbacks(callbacks) };
         self.flush_filtered();
         self.depth += 1;
         jit::set_compiled(true);
@@ -221,7 +227,8 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
             let session = self.observer.session();
             if (level, session) != (self.code.level, self.code.session) {
                 self.observer.leaves_level(self.cache);
-                let is_kept = |(_, code): &(_, CodeExecution)| (code.level, code.session) == (level, session);
+                let is_kept =
+                    |(_, code): &(_, CodeExecution<G>)| (code.level, code.session) == (level, session);
                 let (cache, code) = self.other_level.take().filter(is_kept).unwrap_or_else(|| {
                     (self.cache.for_thread(), CodeExecution::new(level, session, &self.shared))
                 });
@@ -276,7 +283,7 @@ impl<'scope, O: Observer<Cpu> + 'scope> GuestThread<'_, 'scope, '_, O> {
 }
 
 /// Discards blocks and code after memory has changed, or if other blocks must be reported to the observer.
-fn forget(cache: &mut BlockCache, code: &mut CodeExecution) {
+fn forget<G: Platform>(cache: &mut BlockCache<G>, code: &mut CodeExecution<G>) {
     cache.invalidate();
     (code.faults, code.must_discard) = (0, false);
     if let Some(compiler) = &mut code.compiler {
@@ -284,23 +291,32 @@ fn forget(cache: &mut BlockCache, code: &mut CodeExecution) {
     }
 }
 
+/// Bytes of the instruction that makes a system call, in all guests.
+const SYSTEM_CALL_BYTES: u64 = 4;
+
+/// The thread that runs on a processor whose compiled code calls back.
+fn thread_of<'a, G: Platform, O: Observer<G>>(cpu: *mut c_void) -> *mut GuestThread<'a, 'a, 'a, G, O> {
+    // SAFETY: compiled code passes the processor with which it was entered.
+    unsafe { &*cpu.cast::<G>() }.host_side().context().cast()
+}
+
 /// Called by compiled code when the record buffer is full.
-extern "C" fn flush_records<O: Observer<Cpu>>(cpu: *mut c_void) {
+extern "C" fn flush_records<G: Platform, O: Observer<G>>(cpu: *mut c_void) {
     // SAFETY: as for `interpret_until`.
-    let runner = unsafe { &mut *(*cpu.cast::<Cpu>()).host.context().cast::<GuestThread<'_, '_, '_, O>>() };
+    let runner = unsafe { &mut *thread_of::<G, O>(cpu) };
     runner.flush_records();
 }
 
 /// Called by compiled code to have the interpreter run from one address until control reaches another. Returns the
 /// address at which to continue. If the lowest bit of `until` is set, the first instruction is a system call.
-extern "C" fn interpret_until<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, until: u64) -> u64 {
+extern "C" fn interpret_until<G: Platform, O: Observer<G>>(cpu: *mut c_void, from: u64, until: u64) -> u64 {
     // SAFETY: `execute` set the runner before it entered the calling code, and is suspended meanwhile.
-    let runner = unsafe { &mut *(*cpu.cast::<Cpu>()).host.context().cast::<GuestThread<'_, '_, '_, O>>() };
-    let (until, is_system_call) = (until & !3, until & 1 != 0);
-    runner.cpu.pc = from;
+    let runner = unsafe { &mut *thread_of::<G, O>(cpu) };
+    let (until, is_system_call) = (until & !1, until & 1 != 0);
+    runner.cpu.set_pc(from);
     jit::set_compiled(false);
     if is_system_call {
-        runner.cpu.pc = from + 4;
+        runner.cpu.set_pc(from + SYSTEM_CALL_BYTES);
         runner.stop(Stop::SystemCall);
         if runner.must_unwind() {
             jit::set_compiled(true);
@@ -309,16 +325,16 @@ extern "C" fn interpret_until<O: Observer<Cpu>>(cpu: *mut c_void, from: u64, unt
     }
     // Signals that the call raised, and attach requests, are handled before the next instruction.
     let is_quiet = !host::pending() && !host::has_attach_request() && !runner.observer.is_level_due();
-    let next = if is_system_call && runner.cpu.pc == until && is_quiet {
+    let next = if is_system_call && runner.cpu.pc() == until && is_quiet {
         until
-    } else if jit::is_stack_full(&runner.cpu.host) {
+    } else if jit::is_stack_full(runner.cpu.host_side()) {
         UNWIND
     } else {
         runner.go(until)
     };
     runner.flush_filtered();
-    if runner.cpu.host.must_leave() {
-        jit::watch(&mut runner.cpu.host);
+    if runner.cpu.host_side().must_leave() {
+        jit::watch(runner.cpu.host());
     }
     jit::set_compiled(true);
     next

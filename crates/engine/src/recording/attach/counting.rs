@@ -12,9 +12,9 @@ use super::connection::{AttachConnection, ConnectionEnd};
 use super::messages::AttachAnswer;
 use crate::counting::UnitOfWork;
 use crate::lock;
-use crate::platform::BlockCache;
+use crate::platform::Platform;
 use crate::process_tree::{CountedMember, ProcessTreeCounter};
-use guest::Instrumentation;
+use guest::BlockCache;
 
 /// The state that the counters of a process share.
 pub(in super::super) struct CountSession {
@@ -117,16 +117,27 @@ impl CountingThread {
     }
 
     /// The level has changed to that at which it counts, with this cache.
-    pub(in super::super) fn enters_level(&mut self, cache: &BlockCache) {
+    pub(in super::super) fn enters_level<G: Platform>(&mut self, cache: &BlockCache<G>) {
         if !self.is_done {
             self.is_at_level = true;
             self.counter.continue_in(cache);
         }
     }
 
+    /// Another program takes the place of the one that was counted.
+    pub(in super::super) fn replaced<G: Platform>(
+        &mut self,
+        cpu: &G,
+        cache: &BlockCache<G>,
+        is_same_guest: bool,
+    ) {
+        guest::Observer::replaced(&mut self.counter, cpu, cache, is_same_guest);
+        self.is_at_level &= is_same_guest;
+    }
+
     /// Of a new thread.
     pub(in super::super) fn thread(&self) -> CountingThread {
-        let (session, counter) = (self.session.clone(), guest::Observer::thread(&self.counter));
+        let (session, counter) = (self.session.clone(), self.counter.new_thread());
         CountingThread::of(session, counter)
     }
 
@@ -139,7 +150,7 @@ impl CountingThread {
     }
 
     /// The level changes: the counts are moved to the log if it counts no more.
-    pub(in super::super) fn leaves_level(&mut self, cache: &BlockCache) {
+    pub(in super::super) fn leaves_level<G: Platform>(&mut self, cache: &BlockCache<G>) {
         if let Some(instructions) = self.stopped
             && std::mem::take(&mut self.is_at_level)
         {
@@ -173,7 +184,7 @@ impl CountingThread {
 
     /// The number of instructions from which on every block must be reported ([`Instrumentation::instruction_limit`]).
     pub(in super::super) fn instruction_limit(&self) -> u64 {
-        if self.is_at_level { self.counter.instruction_limit() } else { u64::MAX }
+        if self.is_at_level { self.counter.next_sample() } else { u64::MAX }
     }
 
     /// Whether it counts no more.

@@ -1,5 +1,6 @@
 //! The tracer's part of the observer.
 
+use std::io;
 use std::sync::Arc;
 
 use events::record::{Event, Heap, MappingEvent, Mark};
@@ -10,16 +11,16 @@ use super::super::heap::Allocations;
 use super::super::session::RecordingState;
 use super::{Tracer, UNKNOWN};
 use crate::objects::ObjectCalls;
-use crate::platform::{BlockCache, Cpu, DecodedBlock};
-use guest::InstrumentationLevel;
+use crate::platform::Platform;
+use guest::{BlockCache, DecodedBlock, InstrumentationLevel};
 use guest_memory::Memory;
 
 impl Tracer {
     /// The level of instrumentation from a block on; and whether everything before must be reported first.
-    pub(in crate::recording) fn level(
+    pub(in crate::recording) fn level<G: Platform>(
         &mut self,
-        block: &DecodedBlock,
-        cpu: &Cpu,
+        block: &DecodedBlock<G>,
+        cpu: &G,
         memory: &Memory,
     ) -> (InstrumentationLevel, bool) {
         let is_recorded = self.update_state(block, cpu, memory);
@@ -58,7 +59,7 @@ impl Tracer {
     }
 
     /// Reports counts of executions whose accesses were filtered.
-    pub(in crate::recording) fn collect_counts(&mut self, cache: &BlockCache) {
+    pub(in crate::recording) fn collect_counts<G: Platform>(&mut self, cache: &BlockCache<G>) {
         self.define_all(cache);
         let Some(delivery) = self.session.delivery() else { return };
         let mut executed_filtered = Vec::new();
@@ -67,7 +68,7 @@ impl Tracer {
     }
 
     /// Defines all blocks of the cache for the consumer.
-    pub(in crate::recording) fn define_all(&mut self, cache: &BlockCache) {
+    pub(in crate::recording) fn define_all<G: Platform>(&mut self, cache: &BlockCache<G>) {
         self.follow_cache(cache);
         if let Err(error) = self.define_new(cache) {
             return self.fail(error);
@@ -87,7 +88,7 @@ impl Tracer {
         self.ids.get(id as usize).map_or(UNKNOWN, |known| known.0)
     }
 
-    pub(in crate::recording) fn must_report(&self, block: &DecodedBlock) -> bool {
+    pub(in crate::recording) fn must_report<G: Platform>(&self, block: &DecodedBlock<G>) -> bool {
         self.calls.must_report(block)
             || self.addresses.all.contains(&block.address)
             || self.objects.as_ref().is_some_and(|objects| objects.must_report(block))
@@ -118,7 +119,7 @@ impl Tracer {
         Tracer { heap, objects, ..tracer }
     }
 
-    pub(in crate::recording) fn executed(&mut self, records: &[u64], cache: &BlockCache) {
+    pub(in crate::recording) fn executed<G: Platform>(&mut self, records: &[u64], cache: &BlockCache<G>) {
         if self.has_failed {
             return;
         }
@@ -142,13 +143,12 @@ impl Tracer {
         }
     }
 
-    pub(in crate::recording) fn system_call(&mut self, number: u32) {
-        /// execve and execveat: another program may follow, which is not recorded.
-        const REPLACING: [u32; 2] = [59, 513];
+    pub(in crate::recording) fn system_call<G: Platform>(&mut self, number: u32) {
         if self.is_recording && !self.is_truncated {
             self.mark(Mark::SystemCall(number));
         }
-        if REPLACING.contains(&number) && self.instructions > 0 {
+        // Another program may follow, which is not recorded.
+        if linux_user::replaces_program::<G>(number) && self.instructions > 0 {
             self.flush();
         }
         // Threads wait for each other in system calls: who holds and awaits locks must be known in their order.
@@ -201,7 +201,12 @@ impl Tracer {
     }
 
     /// Another program takes the place of this one.
-    pub(in crate::recording) fn replaced(&mut self) {
+    pub(in crate::recording) fn replaced(&mut self, is_same_guest: bool) {
+        if !is_same_guest {
+            self.fail(io::Error::other(
+                "the program executes one of another instruction set, and a recording has one set: record that program by itself",
+            ));
+        }
         self.leave_unit();
         self.calls = self.calls.renewed();
         if self.session.delivery().is_some() {

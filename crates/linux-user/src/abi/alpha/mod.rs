@@ -139,7 +139,7 @@ impl Abi for Cpu {
 
     fn start_program(&mut self, entry: u64, stack_pointer: u64) {
         let (instructions, unaligned, host) = (self.instructions, self.unaligned, self.host.clone());
-        *self = Cpu { instructions, unaligned, host, pc: entry, ..Cpu::default() };
+        *self = Cpu { model: self.model, instructions, unaligned, host, pc: entry, ..Cpu::default() };
         self.r[register::SP] = stack_pointer;
     }
 

@@ -2,66 +2,27 @@
 //! must have the numbers in the tables.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use alpha::cpu::Cpu;
 use host::Errno;
 
 use super::{flags, numbers, table, terminal, unimplemented};
 use crate::abi::flags::FlagBits;
+use crate::abi::header_constants::{CrossCompiler, has_prefix};
 use crate::abi::{Abi, signals};
 use crate::calls::rlimit;
 use crate::reserved;
 use crate::table::SystemCallAction;
 
-fn run(command: &mut Command, what: &str) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{what} is needed for this test: {error}"));
-    assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
+const ALPHA: CrossCompiler = CrossCompiler {
+    compiler: "alpha-linux-gnu-gcc",
+    emulator: "qemu-alpha",
+    sysroot: "/usr/alpha-linux-gnu",
+};
 
-/// The macros of some headers whose names `wanted` accepts, with their values on Alpha and on the host; only macros
-/// that both define.
+/// The macros of some headers that both Alpha and the host define, with their values on both.
 fn constants(headers: &[&str], wanted: impl Fn(&str) -> bool) -> BTreeMap<String, (u64, u64)> {
-    let directory = tempfile::tempdir().unwrap();
-    let path = |name: &str| directory.path().join(name);
-    let includes: String = headers.iter().map(|header| format!("#include <{header}>\n")).collect();
-    let source = path("headers.c");
-    std::fs::write(&source, format!("#define _GNU_SOURCE\n{includes}")).unwrap();
-    let macros =
-        run(Command::new("alpha-linux-gnu-gcc").args(["-E", "-dM"]).arg(&source), "alpha-linux-gnu-gcc");
-    let names = macros.lines().filter_map(|line| line.split(' ').nth(1)).filter(|name| wanted(name));
-    let prints: String = names
-        .map(|name| {
-            format!("#ifdef {name}\nprintf(\"{name} %llx\\n\", (unsigned long long){name});\n#endif\n")
-        })
-        .collect();
-    let program = format!(
-        "#define _GNU_SOURCE\n#include <stdio.h>\n{includes}int main(void) {{\n{prints}return 0;\n}}\n"
-    );
-    std::fs::write(&source, program).unwrap();
-    let mut values = ["alpha-linux-gnu-gcc", "cc"].map(|compiler| {
-        let binary = path(compiler);
-        run(Command::new(compiler).arg("-w").arg("-o").arg(&binary).arg(&source), compiler);
-        let text = if compiler == "cc" {
-            run(&mut Command::new(&binary), "the host's program")
-        } else {
-            run(Command::new("qemu-alpha").args(["-L", "/usr/alpha-linux-gnu"]).arg(&binary), "qemu-alpha")
-        };
-        let value = |line: &str| {
-            let (name, value) = line.split_once(' ').unwrap();
-            (name.to_string(), u64::from_str_radix(value, 16).unwrap())
-        };
-        text.lines().map(value).collect::<BTreeMap<_, _>>()
-    });
-    let alpha = std::mem::take(&mut values[0]);
-    let both =
-        alpha.into_iter().filter_map(|(name, alpha)| Some((name.clone(), (alpha, values[1].get(&name)?))));
-    both.map(|(name, (alpha, host))| (name, (alpha, *host))).collect()
-}
-
-fn has_prefix(name: &str, prefixes: &[&str]) -> bool {
-    !name.contains('(') && prefixes.iter().any(|prefix| name.starts_with(prefix))
+    ALPHA.constants(headers, wanted)
 }
 
 #[test]

@@ -13,23 +13,21 @@ impl<G: Abi> Kernel<G> {
     /// The host path of a guest path: under the sysroot if it is absolute and exists there. The root directory itself
     /// is the host's, at which `..` ends.
     pub(crate) fn host_path(&self, path: CString) -> CString {
-        let bytes = path.as_bytes();
-        if bytes.first() != Some(&b'/') || is_root(bytes) || self.sysroot().as_os_str().is_empty() {
-            return path;
-        }
-        let mut inside = self.sysroot().as_os_str().as_bytes().to_vec();
-        inside.extend_from_slice(bytes);
-        match CString::new(inside) {
-            Ok(inside) if exists(&inside) => inside,
-            _ => path,
-        }
+        host_path(self.sysroot(), path)
     }
 
     /// The host path of a program's dynamic loader. A file of the host, which lies outside of the sysroot, is none unless it
     /// is an image of the guest: other instruction sets have loaders of the same names.
     pub fn locate_loader(&self, loader: &Path) -> Option<PathBuf> {
-        let path = self.locate(loader);
-        let is_loader = if path == loader { is_image::<G>(&path) } else { path.exists() };
+        self.locate_loader_of(G::ELF_MACHINE, loader)
+    }
+
+    /// The same of a program of this machine.
+    pub(crate) fn locate_loader_of(&self, machine: u16, loader: &Path) -> Option<PathBuf> {
+        let sysroot = self.sysroot_of(machine)?;
+        let path = c_path(loader).map(|path| host_path(sysroot, path)).ok()?;
+        let path = PathBuf::from(OsStr::from_bytes(path.as_bytes()));
+        let is_loader = if path == loader { image_machine(&path) == Some(machine) } else { path.exists() };
         is_loader.then_some(path)
     }
 
@@ -42,11 +40,31 @@ impl<G: Abi> Kernel<G> {
     }
 }
 
-/// Whether a file is an ELF image of the guest's machine.
-fn is_image<G: Abi>(path: &Path) -> bool {
+/// The host path of a guest path, below a sysroot if it is absolute and exists there.
+pub(crate) fn host_path(sysroot: &Path, path: CString) -> CString {
+    let bytes = path.as_bytes();
+    if bytes.first() != Some(&b'/') || is_root(bytes) || sysroot.as_os_str().is_empty() {
+        return path;
+    }
+    let mut inside = sysroot.as_os_str().as_bytes().to_vec();
+    inside.extend_from_slice(bytes);
+    match CString::new(inside) {
+        Ok(inside) if exists(&inside) => inside,
+        _ => path,
+    }
+}
+
+/// The machine in the header of an ELF image.
+fn image_machine(path: &Path) -> Option<u16> {
     let mut header = [0; 20];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut header));
-    read.is_ok() && header.starts_with(b"\x7fELF") && header[18..] == G::ELF_MACHINE.to_le_bytes()
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
+    machine_of(&header)
+}
+
+/// The machine in an ELF header.
+pub(crate) fn machine_of(header: &[u8]) -> Option<u16> {
+    let machine = header.get(18..20).filter(|_| header.starts_with(b"\x7fELF"))?;
+    Some(u16::from_le_bytes(machine.try_into().expect("two bytes")))
 }
 
 /// Whether an absolute path is the root directory.

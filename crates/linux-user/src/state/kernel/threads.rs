@@ -193,7 +193,7 @@ impl<G: Abi> Kernel<G> {
     }
 
     /// Ends the process in this way, unless another thread has ended it already, and kicks every other thread.
-    pub fn end(&mut self, ending: ProcessEnding<G>, caller: &Task<G>) {
+    pub fn end(&mut self, ending: ProcessEnding, caller: &Task<G>) {
         if self.threads.ending.is_none() {
             self.threads.ending = Some(ending);
             for other in self.others(caller) {
@@ -209,7 +209,7 @@ impl<G: Abi> Kernel<G> {
     }
 
     /// How the process ends, unless by the end of its last thread.
-    pub fn take_ending(&mut self) -> Option<ProcessEnding<G>> {
+    pub fn take_ending(&mut self) -> Option<ProcessEnding> {
         self.threads.ending.take()
     }
 

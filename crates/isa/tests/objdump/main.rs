@@ -3,6 +3,8 @@
 //! Systematic exceptions, all of them in [`explained`]: objdump knows instructions that exist in
 //! PALmode only, refuses a literal for `sextb` and `sextw`, and does not know `clrfen`.
 
+mod riscv;
+
 use pathlength_isa::{Op, decode, decode_op};
 use std::collections::HashSet;
 use std::fmt::Write as _;
