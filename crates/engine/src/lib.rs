@@ -24,6 +24,7 @@ mod platform;
 mod process;
 mod process_tree;
 mod program_location;
+mod program_state;
 mod recording;
 mod sampling;
 mod unit_class;
@@ -40,12 +41,13 @@ pub use platform::{
     FrameRegisters, GuestDescription, Platform, ProgramObserver, die, guest_of, guest_of_program,
     reserve_memory, system_call_name,
 };
-pub use process::{Configuration, Error, Process, ProgramState};
+pub use process::{Configuration, Error, Process};
 pub use process_tree::{
     CountedProcess, CountedUnit, NewSamples, ProcessNumber, ProcessState, ProcessTreeCounter,
     ProcessTreeCounts, ProcessTreeError, SampledProcessTree, SampledProgram,
 };
 pub use program_location::{Name as SymbolName, NoLocation, ProgramLocation, entries as function_entries};
+pub use program_state::ProgramState;
 pub use recording::{
     AttachError, AttachTarget, Attached, AttachedConsumers, ClassPlan, ConsumerOfFork, ForkedConsumer,
     ForkedProcess, IsEnough, Missing, Plan, Recorded, Recorder, UnitPlan,

@@ -3,7 +3,6 @@
 
 use std::fmt::Display;
 use std::marker::PhantomData;
-
 use std::path::Path;
 
 use guest::{CallingConvention, DebuggerRegisters, Observer};
@@ -11,7 +10,7 @@ use guest_memory::Memory;
 use isa::InstructionSet;
 use linux_user::{Abi, SystemCalls};
 
-use crate::process::ProgramState;
+use crate::program_state::ProgramState;
 
 /// A guest that the engine runs.
 pub trait Platform: SystemCalls + DebuggerRegisters<Model: Display> + jit::Emit + Default {
@@ -37,7 +36,7 @@ pub trait ProgramObserver: Observer<alpha::cpu::Cpu> + Observer<riscv::RiscvCpu>
 impl<O: Observer<alpha::cpu::Cpu> + Observer<riscv::RiscvCpu>> ProgramObserver for O {}
 
 /// A program of one of the guests.
-pub(crate) enum GuestProgram {
+pub(crate) enum AnyGuestProgram {
     /// Of Alpha.
     Alpha(Box<ProgramState<alpha::cpu::Cpu>>),
     /// Of RISC-V.
@@ -48,8 +47,8 @@ pub(crate) enum GuestProgram {
 macro_rules! with_guest {
     ($program:expr, $state:ident => $what:expr) => {
         match $program {
-            $crate::platform::GuestProgram::Alpha($state) => $what,
-            $crate::platform::GuestProgram::Riscv($state) => $what,
+            $crate::platform::AnyGuestProgram::Alpha($state) => $what,
+            $crate::platform::AnyGuestProgram::Riscv($state) => $what,
         }
     };
 }
@@ -61,12 +60,12 @@ macro_rules! with_machine {
         match $machine {
             Some(<riscv::RiscvCpu as linux_user::Abi>::ELF_MACHINE) => {
                 type $guest = riscv::RiscvCpu;
-                use $crate::platform::GuestProgram::Riscv as $variant;
+                use $crate::platform::AnyGuestProgram::Riscv as $variant;
                 $what
             }
             _ => {
                 type $guest = alpha::cpu::Cpu;
-                use $crate::platform::GuestProgram::Alpha as $variant;
+                use $crate::platform::AnyGuestProgram::Alpha as $variant;
                 $what
             }
         }

@@ -13,8 +13,9 @@ use std::time::Duration;
 use events::LoadedImage;
 
 use crate::platform::{
-    GuestDescription, GuestProgram, Platform, ProgramObserver, describe, with_guest, with_machine,
+    AnyGuestProgram, GuestDescription, Platform, ProgramObserver, describe, with_guest, with_machine,
 };
+use crate::program_state::ProgramState;
 use crate::sampling;
 use guest::{BlockCache, CallingConvention, Guest, Observer};
 use guest_memory::Memory;
@@ -56,17 +57,7 @@ pub struct Process {
     model: isa::Processors,
     /// The process that runs the first program, as opposed to children that it forks.
     host_process: u32,
-    program: GuestProgram,
-}
-
-/// A program of a guest: the state that another program of the same guest takes over.
-pub struct ProgramState<G: Platform> {
-    /// The first thread's processor state.
-    pub cpu: G,
-    /// The block cache of the first thread.
-    pub cache: BlockCache<G>,
-    thread: Task<G>,
-    kernel: SharedKernel<G>,
+    program: AnyGuestProgram,
 }
 
 impl Process {
@@ -227,7 +218,7 @@ impl<G: Platform> ProgramState<G> {
     }
 
     /// A program of another guest, which takes the place of this one.
-    fn replaced(&self, settings: &ProcessSettings, execute: &Execute) -> Result<GuestProgram, Error> {
+    fn replaced(&self, settings: &ProcessSettings, execute: &Execute) -> Result<AnyGuestProgram, Error> {
         other_program(&self.kernel, &self.thread, settings, execute)
     }
 }
@@ -238,7 +229,7 @@ fn other_program<G: Platform>(
     thread: &Task<G>,
     settings: &ProcessSettings,
     execute: &Execute,
-) -> Result<GuestProgram, Error> {
+) -> Result<AnyGuestProgram, Error> {
     with_machine!(Some(execute.machine), Other, Program => {
         let (mut kernel, thread) = kernel.lock().hand_over::<Other>(thread);
         let (mut cpu, memory) = (Other::default(), &settings.memory);

@@ -1,6 +1,8 @@
 //! Words of x86-64 code without an emulator: what an instruction's encoding says of its transfer of control and of its accesses.
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, MemorySize, OpAccess,
+};
 
 use super::{DescribedAccess, DescribedKind, InstructionDescription};
 
@@ -51,27 +53,32 @@ fn kind(instruction: &Instruction) -> DescribedKind {
     }
 }
 
-/// The first two accesses.
+/// The first two accesses: an instruction loads before it stores.
 fn accesses(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> [Option<DescribedAccess>; 2] {
-    const LARGEST_SHIFT: u32 = 7;
-    let mut accesses = [None; 2];
-    let mut free = accesses.iter_mut();
+    let (mut loads, mut stores) = (Vec::new(), Vec::new());
     for used in factory.info(instruction).used_memory() {
-        let size = used.memory_size().size().max(1).next_power_of_two();
-        let size_shift = size.trailing_zeros().min(LARGEST_SHIFT) as u8;
-        let (loads, stores) = match used.access() {
+        // What a repeated instruction accesses in total is unknown; this is an iteration.
+        let size = match used.memory_size() {
+            MemorySize::Unknown => instruction.memory_size(),
+            known => known,
+        };
+        let (is_load, is_store) = match used.access() {
             OpAccess::Read | OpAccess::CondRead => (true, false),
             OpAccess::Write | OpAccess::CondWrite => (false, true),
             OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
             OpAccess::None | OpAccess::NoMemAccess => (false, false),
         };
-        for is_store in [(loads, false), (stores, true)].into_iter().filter(|it| it.0).map(|it| it.1) {
-            if let Some(access) = free.next() {
-                *access = Some(DescribedAccess { is_store, size_shift });
-            }
-        }
+        loads.extend(is_load.then(|| access(false, size)));
+        stores.extend(is_store.then(|| access(true, size)));
     }
-    accesses
+    let mut all = loads.into_iter().chain(stores);
+    [all.next(), all.next()]
+}
+
+fn access(is_store: bool, size: MemorySize) -> DescribedAccess {
+    const LARGEST_SHIFT: u32 = 7;
+    let shift = size.size().max(1).next_power_of_two().trailing_zeros();
+    DescribedAccess { is_store, size_shift: shift.min(LARGEST_SHIFT) as u8 }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod header_constants;
 pub(crate) mod layout;
 mod riscv;
 pub(crate) mod signals;
+pub(crate) mod sysroots;
 
 use std::fmt::Debug;
 
@@ -211,23 +212,6 @@ pub struct SignalReturn {
     pub address: u64,
     /// Its words.
     pub code: [u32; 2],
-}
-
-/// The machines of all guests, and the usual directories of their C libraries.
-const SYSROOTS: [(u16, &str); 2] = [sysroot::<::alpha::cpu::Cpu>(), sysroot::<::riscv::RiscvCpu>()];
-
-const fn sysroot<G: Abi>() -> (u16, &'static str) {
-    (G::ELF_MACHINE, G::SYSROOT)
-}
-
-/// The usual directory of the C library of the guest with this machine in its images' ELF headers, if there is such a guest.
-pub(crate) fn usual_sysroot(machine: u16) -> Option<&'static str> {
-    SYSROOTS.iter().find(|(known, _)| *known == machine).map(|(_, sysroot)| *sysroot)
-}
-
-/// Those of all guests.
-pub(crate) fn usual_sysroots() -> impl Iterator<Item = &'static str> {
-    SYSROOTS.iter().map(|(_, sysroot)| *sysroot)
 }
 
 fn map_mask(mask: u64, number: impl Fn(i32) -> i32) -> u64 {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use image::Image;
 
+use crate::abi::Abi;
 use crate::abi::layout::GuestStructure;
-use crate::abi::{Abi, usual_sysroot, usual_sysroots};
+use crate::abi::sysroots::{usual_sysroot, usual_sysroots};
 use crate::calls::call::RestartRule::Restarts;
 use crate::calls::call::{Call, CallOutcome};
 use crate::state::control::{Control, Execute};

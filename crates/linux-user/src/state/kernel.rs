@@ -18,7 +18,8 @@ use events::LoadedImage;
 use guest::SignalHook;
 use host::SignalInformation;
 
-use crate::abi::{Abi, usual_sysroot};
+use crate::abi::Abi;
+use crate::abi::sysroots::usual_sysroot;
 use crate::state::aio::Contexts;
 use crate::state::clock::VirtualClock;
 use crate::state::deferred_reads::DeferredReads;
