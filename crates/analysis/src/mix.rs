@@ -119,11 +119,23 @@ pub fn group_shares(name: &str, title: &str, mixes: &[(&str, &Mix)]) -> Table {
         };
         std::iter::once(heading.into()).chain(mixes.iter().map(|(_, mix)| share(mix))).collect()
     };
-    for member in Group::ALL {
+    let known = groups_of_sets(mixes);
+    for member in Group::ALL.into_iter().filter(|member| known.contains(member)) {
         table.row(row(member.name(), &|name| group(name) == member));
     }
     table.total_row(row("total", &|_| true));
     table
+}
+
+/// The groups that the instruction sets of mixes tell apart: the words of described ones name few operations.
+fn groups_of_sets(mixes: &[(&str, &Mix)]) -> Vec<Group> {
+    let has_all = |names: &[(&str, Group)]| {
+        let counted = mixes.iter().flat_map(|(_, mix)| mix.keys());
+        counted.filter(|name| **name != UNKNOWN).all(|counted| names.iter().any(|(name, _)| name == counted))
+    };
+    let sets = INSTRUCTION_SETS.iter().map(|set| set.mnemonics()).filter(|names| has_all(names));
+    let groups: Vec<Group> = sets.flatten().map(|(_, group)| group).collect();
+    if groups.is_empty() { Group::ALL.to_vec() } else { groups }
 }
 
 /// Instructions that a scaled unit of work executes more than a cached one, in two builds; only instructions with a difference

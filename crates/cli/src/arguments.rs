@@ -477,7 +477,7 @@ Example: pathlength doctor
 
 The exit status is 1 if something needed is missing. Most of what is optional makes or debugs programs.")]
     Doctor(DoctorOptions),
-    /// Fetch Debian's packages of a guest's architecture into a folder for --sysroot: programs to count without a compiler.
+    /// Fetch Debian's packages of a guest's architecture into a folder for --sysroot, to count programs without a compiler.
     #[command(after_help = "\
 Examples:
   pathlength sysroot riscv64 sqlite3 lua5.4

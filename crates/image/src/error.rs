@@ -34,9 +34,9 @@ pub enum ImageProblem {
     NotElf(&'static str),
     /// ELF of another architecture.
     #[error(
-        "{article} {name} ELF file, not an Alpha one; build it with alpha-linux-gnu-gcc{end}",
+        "{article} {name} ELF file, neither of Alpha nor of RISC-V; build it with alpha-linux-gnu-gcc{end}",
         article = article(.name),
-        end = if *.is_emulated { ", or record it by pathlength qemu" } else { "" }
+        end = other_ways(.name, *.is_emulated)
     )]
     OtherMachine {
         /// The architecture.
@@ -75,6 +75,15 @@ pub enum ImageProblem {
 impl From<object::read::Error> for ImageProblem {
     fn from(error: object::read::Error) -> ImageProblem {
         ImageProblem::Damaged(error.to_string())
+    }
+}
+
+/// The commands that take a program of another architecture.
+fn other_ways(name: &str, is_emulated: bool) -> &'static str {
+    match (name, is_emulated) {
+        ("x86-64", _) => ", count it by pathlength count, or record it by pathlength qemu",
+        (_, true) => ", or record it by pathlength qemu",
+        (_, false) => "",
     }
 }
 

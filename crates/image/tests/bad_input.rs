@@ -47,8 +47,8 @@ fn wrong_headers_are_explained() {
     assert!(with(4, &[1]).contains("a 32-bit ELF file"));
     assert!(with(5, &[2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0x90, 0x26]).contains("a big-endian ELF file"));
     assert!(with(16, &[4]).contains("a core dump"));
-    assert!(with(18, &[62, 0]).contains("an x86-64 ELF file, not an Alpha one"));
-    assert!(with(18, &[0x34, 0x12]).contains("a machine-4660 ELF file, not an Alpha one"));
+    assert!(with(18, &[62, 0]).contains("an x86-64 ELF file, neither of Alpha nor of RISC-V"));
+    assert!(with(18, &[0x34, 0x12]).contains("a machine-4660 ELF file, neither of Alpha nor of RISC-V"));
     assert!(with(0x20, &[0xff; 8]).contains("truncated: the program header table"));
     assert!(sentence(&good[..good.len() / 2]).contains("truncated: segment at"));
     let load = (0..10).map(|n| 64 + 56 * n).find(|&at| good[at..at + 4] == [1, 0, 0, 0]).unwrap();

@@ -104,7 +104,7 @@ pub enum Error {
     Translator(#[from] translator::Error),
     /// It has no units of work.
     #[error(
-        "{}: units of work are counted in Alpha programs; of an x86-64 program the whole run is counted", .0.display()
+        "{}: units of work are counted in programs of Alpha and RISC-V; of an x86-64 program the whole run is counted", .0.display()
     )]
     UnitsOfTranslated(PathBuf),
     /// No image has the unit's function.

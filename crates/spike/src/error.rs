@@ -29,6 +29,11 @@ pub enum Error {
 /// Why an image cannot be rewritten.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
+    /// Another guest's.
+    #[error(
+        "is of another instruction set; spike rewrites Alpha images, so give one built by alpha-linux-gnu-gcc"
+    )]
+    NotAlpha,
     /// Linked without `--emit-relocs`.
     #[error(
         "was linked without relocations, so that pointers to code cannot be found; link it with \

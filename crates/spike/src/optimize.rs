@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use isa::InstructionSet;
+
 use crate::hot_cold::{self, ProcedureOutcome};
 use crate::layout::{self, LayoutSteps};
 use crate::linkage;
@@ -65,7 +67,11 @@ impl Optimized {
 pub fn open(path: &Path) -> Result<Program, Error> {
     let image = image::Image::open(path)?;
     image.check_sections()?;
-    lift::lift(image.bytes().to_vec()).map_err(|problem| Error::Unsuitable { path: path.into(), problem })
+    let lifted = match image.instruction_set().elf_machine() == InstructionSet::elf_machine(&isa::Alpha) {
+        true => lift::lift(image.bytes().to_vec()),
+        false => Err(Problem::NotAlpha),
+    };
+    lifted.map_err(|problem| Error::Unsuitable { path: path.into(), problem })
 }
 
 /// The part of a profile that is the program's.

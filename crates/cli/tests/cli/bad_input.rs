@@ -31,7 +31,7 @@ fn bad_files(folder: &Path) -> Vec<(String, &'static str)> {
         ("text/below".to_string(), "cannot be read: Not a directory"),
         (
             "/proc/self/exe".to_string(),
-            "an x86-64 ELF file, not an Alpha one; build it with alpha-linux-gnu-gcc",
+            "an x86-64 ELF file, neither of Alpha nor of RISC-V; build it with alpha-linux-gnu-gcc",
         ),
     ];
     for (name, bytes, problem) in contents {

@@ -66,8 +66,8 @@ fn they_end_as_natively() {
     let outcome = run(&format!("count {}", script.display()));
     assert!(outcome.stderr.contains("SIGABRT"), "{}", outcome.stderr);
     for (options, reason) in [
-        ("--unit leaf", "units of work are counted in Alpha programs"),
-        ("--children", "--children is for Alpha"),
+        ("--unit leaf", "units of work are counted in programs of Alpha and RISC-V"),
+        ("--children", "--children is for programs of Alpha and RISC-V"),
     ] {
         let refused = run(&format!("count {options} {words}")).failure();
         assert!(refused.contains(reason), "{refused}");

@@ -110,7 +110,7 @@ impl Counting<'_> {
                 configuration.settings.dilation = self.dilation;
                 if self.all_processes && translated::is_translated(&configuration) {
                     bail!(
-                        "{}: --children is for Alpha programs; of an x86-64 program the first process is counted",
+                        "{}: --children is for programs of Alpha and RISC-V; of an x86-64 program the first process is counted",
                         path.display()
                     );
                 }
