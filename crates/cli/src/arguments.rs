@@ -78,7 +78,7 @@ pub use units::UnitsOptions;
 
 /// Measure the path length of real programs: how many instructions one unit of work takes.
 ///
-/// Runs unmodified Alpha/Linux programs, counts every instruction, and shows what two builds of a
+/// Runs unmodified Linux programs of Alpha and RISC-V, counts every instruction, also of x86-64 programs, and shows what two builds of a
 /// program do differently.
 #[derive(Debug, Parser)]
 #[command(
