@@ -215,8 +215,9 @@ fn impossible_simulations_are_rejected() {
         (format!("{trace} argument"), "an argument is for a program"),
     ];
     for (words, problem) in wrong_usage {
-        let sentence = run(&format!("caches {words}")).failure_with(2);
-        assert!(sentence.contains(problem), "{words}: {sentence}");
+        let refused = run(&format!("caches {words}"));
+        assert_eq!(refused.code(), 2, "{words}: {}", refused.stderr);
+        assert!(refused.stderr.contains(problem), "{words}: {}", refused.stderr);
     }
 }
 
