@@ -112,7 +112,7 @@ fn configuration(program: PathBuf) -> Configuration {
         name: None,
         arguments: vec![],
         environment: vec![],
-        model: isa::CpuModel::Ev67,
+        model: isa::Processors::default(),
         settings: SystemSettings::default(),
     }
 }
