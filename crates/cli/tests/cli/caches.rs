@@ -200,6 +200,7 @@ fn impossible_simulations_are_rejected() {
         ("--from nowhere :ev5/tiny".into(), "has a symbol 'nowhere'"),
         ("--thread 0.0 :ev5/tiny".into(), "choose from a trace"),
         ("--by function --format csv --machine qemu --machine dec3000 :ev5/tiny".into(), "-o"),
+        (format!("{trace} argument"), "an argument is for a program"),
         (format!("--unit other {trace}"), "are calls of 'work', not of 'other'"),
         (format!("--unit work {plain}"), "has no units of work"),
         (format!("--thread 0.9 {plain}"), "no thread 0.9"),
@@ -212,7 +213,6 @@ fn impossible_simulations_are_rejected() {
     let wrong_usage = [
         (format!("--cpu ev5 {trace}"), "--cpu is for a program"),
         (format!("--from main {trace}"), "--from is for a program"),
-        (format!("{trace} argument"), "an argument is for a program"),
     ];
     for (words, problem) in wrong_usage {
         let refused = run(&format!("caches {words}"));
