@@ -71,7 +71,7 @@ impl Emitter<'_> {
         if step.b == 31 {
             return false;
         }
-        let operand = self.locked_operand(access, size, at);
+        let operand = self.aligned_operand(access, size, at);
         self.may_fault(self.index, at, self.unextended);
         self.assembler.load_sign_extended(size, RAX, operand);
         self.assembler.store(OperandSize::Quad, field::<Cpu>(LOCK + offset_of!(LoadLock, address)), RCX);
@@ -92,7 +92,7 @@ impl Emitter<'_> {
             return false;
         }
         let value = self.read(size, step.a, RAX);
-        let operand = self.locked_operand(access, size, at);
+        let operand = self.aligned_operand(access, size, at);
         let lock = field::<Cpu>(LOCK + offset_of!(LoadLock, address));
         let failed = self.assembler.label();
         self.assembler.alu(Alu::Cmp, OperandSize::Quad, RCX, lock);
@@ -104,15 +104,5 @@ impl Emitter<'_> {
         self.assembler.store_constant(lock, LoadLock::NONE.address as i32);
         self.write_condition(step.c, Condition::Equal);
         true
-    }
-
-    /// The address of a locked access in rcx. One that is not aligned is the interpreter's.
-    fn locked_operand(&mut self, access: GuestAccess, size: OperandSize, at: usize) -> MemoryOperand {
-        let operand = self.memory_operand(access, at);
-        let fault = self.fault(at);
-        self.assembler.address(OperandSize::Quad, RCX, operand);
-        self.assembler.test_bits(RCX, if size == OperandSize::Quad { 7 } else { 3 });
-        self.assembler.jump_if(Condition::NotEqual, fault);
-        MemoryOperand { base: RCX, displacement: 0 }
     }
 }

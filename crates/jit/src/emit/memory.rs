@@ -25,4 +25,19 @@ impl<G: Emit> Emitter<'_, G> {
         self.record_address(operand);
         operand
     }
+
+    /// The address of an atomic access, in rcx. The interpreter executes those that are not aligned.
+    pub(crate) fn aligned_operand(
+        &mut self,
+        access: GuestAccess,
+        size: OperandSize,
+        at: usize,
+    ) -> MemoryOperand {
+        let operand = self.memory_operand(access, at);
+        let fault = self.fault(at);
+        self.assembler.address(OperandSize::Quad, RCX, operand);
+        self.assembler.test_bits(RCX, if size == OperandSize::Quad { 7 } else { 3 });
+        self.assembler.jump_if(Condition::NotEqual, fault);
+        MemoryOperand { base: RCX, displacement: 0 }
+    }
 }

@@ -132,16 +132,6 @@ impl Emitter<'_> {
         self.write_condition(step.rd, Condition::NotEqual);
         true
     }
-
-    /// The address of an atomic access in rcx. One that is not aligned is the interpreter's.
-    fn aligned_operand(&mut self, access: GuestAccess, size: OperandSize, at: usize) -> MemoryOperand {
-        let operand = self.memory_operand(access, at);
-        let fault = self.fault(at);
-        self.assembler.address(OperandSize::Quad, RCX, operand);
-        self.assembler.test_bits(RCX, if size == OperandSize::Quad { 7 } else { 3 });
-        self.assembler.jump_if(Condition::NotEqual, fault);
-        MemoryOperand { base: RCX, displacement: 0 }
-    }
 }
 
 /// A field of the last load-reserved.
