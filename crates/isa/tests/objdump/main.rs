@@ -12,11 +12,12 @@ use std::process::Command;
 
 const OBJDUMP: &str = "alpha-linux-gnu-objdump";
 
-/// What objdump writes with these arguments.
-fn objdump(arguments: &[&str]) -> String {
-    let output = Command::new(OBJDUMP).args(arguments).output();
-    let output = output.unwrap_or_else(|e| panic!("{OBJDUMP}: {e}: install binutils-alpha-linux-gnu"));
-    assert!(output.status.success(), "{OBJDUMP}: {}", String::from_utf8_lossy(&output.stderr));
+/// The output of the objdump of an architecture.
+fn objdump(program: &str, arguments: &[&str]) -> String {
+    let target = program.trim_end_matches("-objdump");
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|e| panic!("{program}: {e}: install binutils-{target}"));
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("objdump writes text")
 }
 
@@ -71,7 +72,7 @@ fn compare_words(name: &str, words: &[u32]) {
     let path = format!("{}/{name}.bin", env!("CARGO_TARGET_TMPDIR"));
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     std::fs::write(&path, bytes).expect("a writable target directory");
-    compare(&objdump(&["-D", "-z", "-b", "binary", "-m", "alpha:ev6", &path]), words.len());
+    compare(&objdump(OBJDUMP, &["-D", "-z", "-b", "binary", "-m", "alpha:ev6", &path]), words.len());
 }
 
 /// Random words: the test is the same every time.
@@ -122,6 +123,6 @@ fn systematic_words() {
 fn c_library_and_loader() {
     for (library, count) in [("libc.so.6.1", 100_000), ("ld-linux.so.2", 10_000)] {
         let path = format!("/usr/alpha-linux-gnu/lib/{library}");
-        compare(&objdump(&["-d", "-z", "-m", "alpha:ev6", &path]), count);
+        compare(&objdump(OBJDUMP, &["-d", "-z", "-m", "alpha:ev6", &path]), count);
     }
 }

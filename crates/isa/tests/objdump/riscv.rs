@@ -6,20 +6,13 @@
 use pathlength_isa::{InstructionSet, Riscv, RiscvExtensions, RiscvOp, decode_riscv};
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::process::Command;
+
+use super::objdump;
 
 const OBJDUMP: &str = "riscv64-linux-gnu-objdump";
-/// What objdump 2.40 knows of the extensions in the table.
+/// The extensions of the table that objdump 2.40 knows.
 const ARCHITECTURE: &str = "rv64i2p1_m2p0_a2p1_f2p2_d2p2_c2p0_zicsr2p0_zifencei2p0_zihintpause2p0_zicbom1p0_zicboz1p0_zawrs1p0\
     _zfh1p0_zfhmin1p0_zba1p0_zbb1p0_zbc1p0_zbkb1p0_zbkx1p0_zbs1p0";
-
-/// What objdump writes with these arguments.
-fn objdump(arguments: &[&str]) -> String {
-    let output = Command::new(OBJDUMP).args(arguments).output();
-    let output = output.unwrap_or_else(|e| panic!("{OBJDUMP}: {e}: install binutils-riscv64-linux-gnu"));
-    assert!(output.status.success(), "{OBJDUMP}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("objdump writes text")
-}
 
 /// An object file with this code and the attributes of an architecture.
 fn object_file(code: &[u8], architecture: &str) -> Vec<u8> {
@@ -123,7 +116,7 @@ fn compare_words(name: &str, words: impl Iterator<Item = u32>, count: usize) {
     let path = format!("{}/{name}.o", env!("CARGO_TARGET_TMPDIR"));
     let code: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
     std::fs::write(&path, object_file(&code, ARCHITECTURE)).expect("a writable target directory");
-    compare(&objdump(&["-d", "-z", &path]), count);
+    compare(&objdump(OBJDUMP, &["-d", "-z", &path]), count);
 }
 
 #[test]
@@ -171,7 +164,7 @@ fn words_of_each_operation() {
     let registers = [0, u32::MAX, 5 << 15, 1 << 7 | 1 << 15];
     let others = std::iter::repeat_with(move || {
         let (any, function) = (random.u32(..), random.u32(..) & 0xfe00_7000 | random.u32(..4) << 25);
-        // In the place of the second source, operations on one have a small number.
+        // Operations on one register have a small number in the field of the second source.
         let few_bits = any & !(0x1c << 20);
         let fields = [any, few_bits, few_bits, registers[random.usize(..4)]][random.usize(..4)];
         random.u32(..32) << 2 | 3 | fields & 0x1fff_8f80 | function
@@ -198,6 +191,6 @@ fn words_of_each_operation() {
 #[test]
 fn a_library() {
     let path = "/usr/riscv64-linux-gnu/lib/libc.so.6";
-    let text = objdump(&["-d", "-z", path]);
+    let text = objdump(OBJDUMP, &["-d", "-z", path]);
     compare(&text, 250_000);
 }
