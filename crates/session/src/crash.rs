@@ -6,12 +6,13 @@ use engine::Crash;
 use events::LoadedImage;
 use events::record::Register;
 use image::Image;
+use linux_user::SignalDescription;
 
-/// The name and the description of the signal that ended a program.
-fn signal_name(crash: &Crash) -> String {
-    match crash.description {
+/// The name and the meaning of a signal, or its number if it has no description.
+pub fn signal_name(number: i32, description: Option<&SignalDescription>) -> String {
+    match description {
         Some(known) => format!("{} ({})", known.name, known.meaning),
-        None => format!("signal {}", crash.signal),
+        None => format!("signal {number}"),
     }
 }
 
@@ -25,7 +26,8 @@ const RETURN_ADDRESS: &str = "ra";
 
 /// The signal; for a crash also the address, the location in the program and the registers, over several lines.
 pub fn report(crash: &Crash, images: &[LoadedImage]) -> String {
-    let mut text = format!("the program was ended by {}", signal_name(crash));
+    let mut text =
+        format!("the program was ended by {}", signal_name(crash.signal, crash.description.as_ref()));
     if let Some(address) = crash.address {
         write!(text, " at address {address:#x}").expect("a string takes all");
     }

@@ -74,7 +74,7 @@ impl Ending {
         match end {
             ProgramEnd::Exited(status) => Ending::Exited(status),
             ProgramEnd::Killed(crash) => {
-                let is_crash = crash.description.is_some_and(|it| it.dumps_core);
+                let is_crash = crash::is_crash(&crash);
                 let report = crash::report(&crash, images);
                 Ending::Killed { signal: crash.host_signal, is_crash, report }
             }
@@ -84,10 +84,7 @@ impl Ending {
     /// Of a process of the host that a signal ended.
     pub fn of_host_signal(signal: i32) -> Ending {
         let known = GENERIC_SIGNALS.iter().find(|known| known.number == signal);
-        let name = known.map_or_else(
-            || format!("signal {signal}"),
-            |known| format!("{} ({})", known.name, known.meaning),
-        );
+        let name = crash::signal_name(signal, known);
         let is_crash = known.is_some_and(|known| known.dumps_core);
         Ending::Killed { signal, is_crash, report: format!("the program was ended by {name}") }
     }
