@@ -127,7 +127,7 @@ pub fn group_shares(name: &str, title: &str, mixes: &[(&str, &Mix)]) -> Table {
     table
 }
 
-/// The groups that the instruction sets of mixes tell apart: the words of described ones name few operations.
+/// The groups of instructions that occur in the instruction sets of mixes. Described sets have few: their words name no operations.
 fn groups_of_sets(mixes: &[(&str, &Mix)]) -> Vec<Group> {
     let has_all = |names: &[(&str, Group)]| {
         let counted = mixes.iter().flat_map(|(_, mix)| mix.keys());

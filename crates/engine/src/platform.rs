@@ -90,13 +90,13 @@ pub struct FrameRegisters {
     pub address_mask: u64,
 }
 
-/// A guest without its type: what is known of it when no program of it runs.
+/// Properties of a guest, for code that has no type parameter for it.
 pub trait GuestDescription: Sync {
     /// Its instruction set.
     fn instruction_set(&self) -> &'static dyn InstructionSet;
     /// Its machine in ELF headers.
     fn machine(&self) -> u16;
-    /// The usual directory of its C library.
+    /// The directory in which Debian installs its C library.
     fn sysroot(&self) -> &'static str;
     /// The name of the processor that a configuration requests.
     fn processor_name(&self, requested: isa::Processors) -> String;

@@ -147,7 +147,7 @@ impl Process {
     }
 }
 
-/// What all programs of a process have in common.
+/// Settings of a process that outlive its programs.
 struct ProcessSettings {
     memory: Arc<Memory>,
     compile_threshold: u32,

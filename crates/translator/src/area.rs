@@ -79,13 +79,13 @@ pub(crate) struct ThreadArea {
     pub address: u64,
     /// The flags of the program.
     pub flags: u64,
-    /// What XSAVE saves.
+    /// The components of the state that XSAVE saves.
     pub vectors_mask: u64,
     /// Nonzero if a signal waits for delivery.
     pub pending: AtomicU64,
     /// The registers of the program, by their numbers in encodings.
     pub registers: [u64; 16],
-    /// What the handler of signals has received.
+    /// The signal that the handler has received.
     pub inbox: SignalInbox,
 }
 

@@ -10,7 +10,7 @@ use crate::program::{Error, TranslatedProgram};
 
 /// The name by which the executable is started as a translator.
 pub(crate) const NAME: &str = "pathlength-translator";
-/// What follows the descriptors that a translator is told, if its program ignores SIGPIPE.
+/// The suffix of the argument with descriptors, if the program ignores SIGPIPE.
 pub(crate) const PIPE_IS_IGNORED: &str = "p";
 /// Interpreters that scripts name, of each other, as the kernel accepts.
 const INTERPRETERS: usize = 5;

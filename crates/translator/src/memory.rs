@@ -1,4 +1,4 @@
-//! What the translator knows of the program's memory: where code may be executed, from which images it comes, and the program's heap.
+//! The program's memory: where code may be executed, from which images it comes, and the program's heap.
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ pub struct MultiprocessorReplay<'a> {
     pub schedule: Schedule,
     /// Units of work after which counting begins.
     pub warm_up: u64,
-    /// What is executed of the chunks that are read, if it is not all of them.
+    /// The selected part of the trace, if it is not all that is read.
     pub selected: Option<&'a Replay<'a>>,
 }
 

@@ -35,7 +35,7 @@ fn folder() -> &'static Path {
     })
 }
 
-/// What each command says of a program.
+/// Each command's output has the expected words.
 #[test]
 fn every_command_takes_a_riscv_program() {
     let folder = folder().display();

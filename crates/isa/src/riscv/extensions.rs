@@ -140,7 +140,7 @@ impl RiscvExtensions {
     }
 }
 
-/// What most programs are compiled for: `rv64gc`.
+/// The set for which most programs are compiled: `rv64gc`.
 impl Default for RiscvExtensions {
     fn default() -> RiscvExtensions {
         "rv64gc".parse().expect("a set")

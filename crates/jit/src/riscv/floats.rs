@@ -290,7 +290,7 @@ impl Emitter<'_> {
         self.assembler.jump_if(Condition::NotEqual, slow_path);
     }
 
-    /// A comparison of doubles. What is not a number is the interpreter's.
+    /// A comparison of doubles. The interpreter compares NaNs.
     fn compare_floats(&mut self, step: &RiscvDecodedInstruction, at: usize, holds: Condition) -> bool {
         self.complete_sign_extensions();
         let (slow_path, back) = self.interpret_out_of_line(step, at);

@@ -12,7 +12,7 @@ use crate::test_runner::{ACCESSES, COUNTS, GuestRunner, MEMORY, OFF};
 
 const CODE: u64 = 1 << 36;
 const CODE_BYTES: u64 = 1 << 20;
-/// What programs access; the bases are the middle.
+/// The memory that programs access; base registers point to its middle.
 const DATA: u64 = CODE + CODE_BYTES;
 const DATA_BYTES: u64 = 8192;
 const LAYOUT: Layout =
@@ -399,7 +399,7 @@ fn compare<const LEVEL: u8>(programs: u64) {
     assert!(faults > 0 && systems > 0, "{faults} faults, {systems} ends");
 }
 
-/// What differs between the ends of a program that was compiled and interpreted.
+/// The differences between the ends of a program that was compiled and interpreted.
 fn differences(compiled: &RiscvEnd, interpreted: &RiscvEnd) -> String {
     let mut text = String::new();
     for n in 0..32 {

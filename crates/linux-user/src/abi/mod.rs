@@ -43,7 +43,7 @@ pub trait Abi: CallingConvention + Clone + Debug + 'static {
     const HARDWARE_CAPABILITIES: u64;
     /// The code to which signal handlers return, if the engine maps it.
     const SIGNAL_RETURN: Option<SignalReturn> = None;
-    /// The usual directory of its C library.
+    /// The directory in which Debian installs the guest's C library.
     const SYSROOT: &'static str;
     /// Its C library, and how to install it.
     const C_LIBRARY: &'static str;

@@ -14,7 +14,7 @@ pub(crate) fn usual_sysroot(machine: u16) -> Option<&'static str> {
     SYSROOTS.iter().find(|(known, _)| *known == machine).map(|(_, sysroot)| *sysroot)
 }
 
-/// Those of all guests.
+/// The usual directories of all guests' C libraries.
 pub(crate) fn usual_sysroots() -> impl Iterator<Item = &'static str> {
     SYSROOTS.iter().map(|(_, sysroot)| *sysroot)
 }

@@ -64,7 +64,7 @@ pub(crate) const HALF: FloatLayout = FloatLayout { fraction: 10, exponent: 5 };
 pub(crate) const SINGLE: FloatLayout = FloatLayout { fraction: 23, exponent: 8 };
 pub(crate) const DOUBLE: FloatLayout = FloatLayout { fraction: 52, exponent: 11 };
 
-/// What a number is.
+/// The class of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberKind {
     /// A significand, which is not 0, times a power of two.

@@ -32,7 +32,7 @@ fn is_certain_single(bits: u32) -> bool {
     (bits >> 23 & 0xff).wrapping_sub(2) < 0xfd
 }
 
-/// What the destination register gets, in the common case.
+/// The bits of the destination register, in the common case.
 #[inline]
 pub(crate) fn compute(step: &RiscvDecodedInstruction, cpu: &RiscvCpu) -> Option<u64> {
     use RiscvOp::*;

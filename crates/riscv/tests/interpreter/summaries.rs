@@ -35,7 +35,7 @@ fn result(cpu: &RiscvCpu, result: IntegerResult) -> u64 {
     }
 }
 
-/// What the value is predicted to be before the instruction is executed, if registers determine it.
+/// The predicted value, from the registers before the instruction, if they determine it.
 fn predicted(cpu: &RiscvCpu, prediction: ValuePrediction) -> Option<u64> {
     match prediction {
         ValuePrediction::History | ValuePrediction::Memory => None,

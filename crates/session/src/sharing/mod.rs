@@ -62,7 +62,7 @@ impl SharingRows {
     }
 }
 
-/// What is simulated of coherent caches, and what is shown.
+/// A simulation of coherent caches, and the rows to show.
 pub struct SharingRequest<'a> {
     /// The execution, and the machine.
     pub simulation: &'a Simulation<'a>,

@@ -16,7 +16,7 @@ use crate::simulation::RecordedInput;
 pub(super) type TimedBus<'m> = (&'m Bus, &'m BusProcessor);
 
 impl SharingRequest<'_> {
-    /// What a simulation in time needs of a machine. An error if it does not have what is asked for.
+    /// The bus and the processor of a machine, for a simulation in time. An error if the machine or the options do not allow one.
     pub(super) fn timed_bus<'m>(&self, coherence: &'m Coherence) -> anyhow::Result<TimedBus<'m>> {
         if self.rows.is_some_and(|rows| !rows.is_of_time() && rows != SharingRows::Class) {
             bail!(

@@ -66,7 +66,7 @@ pub struct Needs<'a> {
 }
 
 impl Needs<'_> {
-    /// Those of results that are divided among classes of units of work.
+    /// The needs of results by class of units of work.
     pub const CLASSES: Needs<'static> = Needs { units: false, functions: &[], classes: true };
 }
 

@@ -18,7 +18,7 @@ pub type ClassPart<P> = (String, P);
 pub(super) enum RowTable {
     /// A table of everything.
     Whole(Table),
-    /// Those of parts of the execution, of which each has its first rows; and the same table of everything.
+    /// A table for each class, each with its first rows; and the table of the whole execution.
     OfClasses(Vec<ClassPart<Table>>, Table),
 }
 

@@ -20,7 +20,7 @@ use crate::simulation::Simulated;
 /// The error of a simulation without results.
 pub const NOTHING_SIMULATED: &str = "no process executed anything that was to be simulated";
 
-/// What tables of models are made from, beside these.
+/// The request and the execution from which tables of models are made.
 pub(super) struct TableContext<'a, M> {
     /// The rows.
     pub request: &'a RowRequest<'a, M>,

@@ -22,7 +22,7 @@ const HEAP_ROOM: u64 = 64 << 30;
 /// Bytes of program headers at most, as the kernel accepts.
 const MAX_HEADERS: usize = 65536;
 
-/// What is known of a mapped file.
+/// A mapped ELF file.
 #[derive(Debug, Default)]
 pub(super) struct MappedElf {
     /// The address of its first instruction.

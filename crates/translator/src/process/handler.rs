@@ -36,7 +36,7 @@ const CONTEXT_REGISTERS: [usize; 16] = [
 const RIP: usize = libc::REG_RIP as usize;
 const EFLAGS: usize = libc::REG_EFL as usize;
 
-/// What interrupted a thread.
+/// An interrupted thread: its area, and the registers and the mask to which the handler returns.
 struct Interruption<'a> {
     area: &'a mut ThreadArea,
     registers: &'a mut [i64; 23],

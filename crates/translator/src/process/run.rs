@@ -6,7 +6,7 @@ use crate::area::{INDIRECT, SIGNAL};
 use crate::code::{CodeFault, TranslationExit};
 use crate::glue;
 
-/// What a thread does after a system call.
+/// The continuation of a thread after a system call.
 pub(super) enum AfterCall {
     /// It continues.
     Continue,

@@ -40,7 +40,7 @@ fn missing_feature() -> Option<&'static str> {
     None
 }
 
-/// What a translator is told, beside its program.
+/// The translator's own argument, before those of its program.
 struct TranslatorStart {
     /// Its descriptor of the results.
     own: i32,

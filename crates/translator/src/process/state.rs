@@ -1,4 +1,4 @@
-//! What all threads of the program share.
+//! The state that all threads of the program share.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::code::CodeCache;
 use crate::memory::ProgramMemory;
 use crate::shared::SharedResults;
 
-/// What all threads of the program share.
+/// The state that all threads of the program share.
 pub(crate) struct TranslatorProcess {
     pub results: &'static SharedResults,
     /// Locked by a thread that translates, or that changes what code there is.

@@ -26,7 +26,7 @@ pub(crate) struct ProgramThread {
 // SAFETY: the area belongs to the thread that runs this.
 unsafe impl Send for ProgramThread {}
 
-/// What a thread has of signals, beside its inbox.
+/// A thread's signal mask and alternate stack, as the program set them.
 #[derive(Debug)]
 pub(crate) struct ThreadSignals {
     /// The program's mask. The kernel's lacks the signals of faults, and has all others while a signal waits for delivery.

@@ -124,7 +124,7 @@ impl CountingThread {
         }
     }
 
-    /// Another program takes the place of the one that was counted.
+    /// The process executes another program (`execve`).
     pub(in super::super) fn replaced<G: Platform>(
         &mut self,
         cpu: &G,
